@@ -1,1 +1,3 @@
+//! The `tidemill` command.
+
 fn main() {}

@@ -1,0 +1,261 @@
+//! What processes the rows of a batch: a sandboxed component ([`crate::runtime`]) or native code.
+//!
+//! An operator is opened once per worker and batch, so nothing leaks from batch to batch except through state. It gets
+//! the worker's [`Session`] and returns it when the batch ends; an operator that fails drops it, and with it every
+//! write of the batch.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+use super::output::Output;
+use crate::record::Schema;
+use crate::state::{Session, VariableSpec};
+
+/// When a processor's timers and TTL move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimeMode {
+    /// No timers.
+    None,
+    /// Timers and TTL follow the batch's processing time.
+    ProcessingTime,
+    /// Timers follow the watermark; late rows are dropped.
+    EventTime,
+}
+
+/// What a row that is emitted means to a sink with keys. Every other sink writes the rows as they are in both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutputMode {
+    /// Emitted rows are final.
+    Append,
+    /// An emitted row replaces the one before of its key.
+    Update,
+}
+
+/// What a processor is told about the query that it runs in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueryInfo {
+    /// Stable over restarts; made with the checkpoint.
+    pub query_id: String,
+    /// New with every start.
+    pub run_id: String,
+    /// The step within the query, from 0.
+    pub step: u8,
+    /// When timers and TTL move.
+    pub time_mode: TimeMode,
+    /// What emitted rows mean.
+    pub output_mode: OutputMode,
+    /// Grouping key columns, as the input has them.
+    pub key: Schema,
+    /// All columns of the input.
+    pub input: Schema,
+    /// All columns of the initial state, if one was given.
+    pub initial_state: Option<Schema>,
+    /// The user's settings, sorted by name.
+    pub parameters: Vec<(String, String)>,
+    /// Seed of everything random in this query.
+    pub seed: u64,
+}
+
+/// What a processor answered to `init`: what it gives and wants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperatorPlan {
+    /// Schema of the rows that it emits.
+    pub output: Schema,
+    /// The input columns that rows shall carry, in this order, with the types wanted.
+    pub columns: Schema,
+    /// The same for rows of the initial state; set exactly if the query has one.
+    pub initial_state: Option<Schema>,
+    /// The key as wanted: the query's columns and types, NOT NULL where a NULL is a bad row.
+    pub key: Schema,
+    /// State variables in order of declaration.
+    pub variables: Vec<VariableSpec>,
+    /// Variables of an earlier version that are to be dropped.
+    pub dropped_variables: Vec<String>,
+    /// Indexes into `variables` of the value states to read ahead for every key.
+    pub prefetch: Vec<u16>,
+}
+
+/// The clock of a batch, in milliseconds since the epoch, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TimerValues {
+    /// Fixed when the batch is planned.
+    pub processing_time_ms: i64,
+    /// 0 until there is a watermark.
+    pub watermark_ms: i64,
+}
+
+/// One worker's share of one batch.
+pub struct Task {
+    /// The query.
+    pub query: Arc<QueryInfo>,
+    /// What `init` must answer again.
+    pub plan: Arc<OperatorPlan>,
+    /// The batch.
+    pub batch_id: u64,
+    /// Its clock.
+    pub time: TimerValues,
+    /// The worker's key groups.
+    pub key_groups: Range<u16>,
+    /// The worker's view of the state.
+    pub session: Session,
+    /// Where emitted rows go.
+    pub output: Output,
+}
+
+/// Rows of one worker, grouped: groups are sorted by (hash, key row), a group's rows keep the order of the input.
+#[derive(Debug, Default)]
+pub struct GroupedRows {
+    /// Rows in the order read, with exactly the wanted columns.
+    pub batches: Vec<RecordBatch>,
+    /// (batch, row) of every row, group after group.
+    pub rows: Vec<RowRef>,
+    /// The groups.
+    pub groups: Vec<Group>,
+    /// Packed key rows; [`Group::key`] points here.
+    pub keys: Vec<u8>,
+}
+
+/// Where a row stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowRef {
+    /// Index into [`GroupedRows::batches`].
+    pub batch: u32,
+    /// Row within the batch.
+    pub row: u32,
+}
+
+/// The rows of one grouping key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Hash of the key row.
+    pub hash: u64,
+    /// The packed key row within [`GroupedRows::keys`].
+    pub key: Range<usize>,
+    /// The group's rows within [`GroupedRows::rows`]; at least one.
+    pub rows: Range<usize>,
+}
+
+/// A processor, ready to run.
+pub trait Operator: Send + Sync {
+    /// Runs `init` on a throw-away instance: what the processor gives and wants in this query.
+    ///
+    /// # Errors
+    /// What `init` failed with, or an answer that does not fit the query.
+    fn plan(&self, query: &QueryInfo) -> Result<OperatorPlan, OperatorError>;
+
+    /// Makes the instance that serves one worker for one batch, and runs its `init`.
+    ///
+    /// # Errors
+    /// As [`Operator::plan`]; `PLAN_CHANGED` when `init` answers otherwise than the plan says.
+    fn open(&self, task: Task) -> Result<Box<dyn Worker>, OperatorError>;
+}
+
+/// An open operator: the calls of one batch, in this order, each at most once except `close`.
+pub trait Worker {
+    /// Hands over the rows of the initial state. Only in bootstrap batches, where neither input nor timers follow.
+    ///
+    /// # Errors
+    /// The processor's failure, a trap, a limit.
+    fn initial_state(&mut self, rows: GroupedRows) -> Result<(), OperatorError>;
+
+    /// Hands over the input rows.
+    ///
+    /// # Errors
+    /// The processor's failure, a trap, a limit.
+    fn input_rows(&mut self, rows: GroupedRows) -> Result<(), OperatorError>;
+
+    /// Fires every timer with an expiry at or before `threshold_ms`.
+    ///
+    /// # Errors
+    /// The processor's failure, a trap, a limit.
+    fn expired_timers(&mut self, threshold_ms: i64) -> Result<(), OperatorError>;
+
+    /// Ends the batch for this worker and gives back what it wrote.
+    ///
+    /// # Errors
+    /// The processor's failure, a trap, a limit.
+    fn close(self: Box<Self>) -> Result<Closed, OperatorError>;
+}
+
+/// What a worker leaves behind.
+pub struct Closed {
+    /// State with the batch's writes.
+    pub session: Session,
+    /// Emitted rows.
+    pub output: Output,
+    /// XXH3-128 over the packed chunks that the processor was sent, in order.
+    pub input_digest: u128,
+    /// Fuel burnt, where it is metered.
+    pub fuel: Option<u64>,
+}
+
+/// Why a processor could not go on. Three kinds that are never mixed up: what the processor itself answered, a trap of
+/// the sandbox, and a fault of the host.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// An export answered with a failure: an exception or error of the author's code.
+    #[error("the processor failed in {export}{}: [{guest_code}] {message}{}", in_key(key), indented(stack))]
+    Guest {
+        /// The export, e.g. `handle-input-rows`.
+        export: &'static str,
+        /// The fault's code, else `USER_CODE`; from the guest, bounded.
+        guest_code: String,
+        /// From the guest, bounded.
+        message: String,
+        /// As the language prints it; may be empty.
+        stack: String,
+        /// The grouping key as JSON, where known.
+        key: Option<String>,
+    },
+    /// The sandbox stopped the processor: a panic, an endless loop, memory, broken contract.
+    #[error("the processor trapped in {export}{}: {message}{}{}", in_key(key), indented(&log_tail.join("\n")), indented(backtrace))]
+    Trap {
+        /// Stable code: `GUEST_TRAP`, `GUEST_DEADLINE`, `GUEST_FUEL`, `GUEST_MEMORY`, `GUEST_STACK_OVERFLOW`,
+        /// `CONTRACT_VIOLATION`, `INPUT_NOT_DRAINED`, `PLAN_CHANGED` or the name of a limit.
+        code: &'static str,
+        /// The export, e.g. `handle-input-rows`.
+        export: &'static str,
+        /// What happened and what to do.
+        message: String,
+        /// The last lines that the processor logged or printed.
+        log_tail: Vec<String>,
+        /// Wasm frames, innermost first; may be empty.
+        backtrace: String,
+        /// The grouping key as JSON, where known.
+        key: Option<String>,
+    },
+    /// The component or its answer does not fit the query.
+    #[error("{message}")]
+    Unfit {
+        /// Stable code.
+        code: &'static str,
+        /// What happened and what to do.
+        message: String,
+    },
+    /// The host itself failed.
+    #[error("the host failed while it ran the processor: {0}")]
+    Host(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl OperatorError {
+    /// The stable code of this error.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Guest { guest_code, .. } => guest_code,
+            Self::Trap { code, .. } | Self::Unfit { code, .. } => code,
+            Self::Host(_) => "HOST_ERROR",
+        }
+    }
+}
+
+fn in_key(key: &Option<String>) -> String {
+    key.as_ref().map(|key| format!(" at key {key}")).unwrap_or_default()
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("\n    {line}")).collect()
+}

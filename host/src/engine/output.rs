@@ -1,0 +1,157 @@
+//! Rows that a worker emits, kept in order and within bounds: in memory while they are few, in an unnamed temporary
+//! file once they are many.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::record::push_row;
+
+/// What one worker may emit in one batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct OutputLimits {
+    /// Rows per batch and worker.
+    pub rows_max: u64,
+    /// Packed bytes per batch and worker.
+    pub bytes_max: u64,
+}
+
+/// Which handler made a row. Rows are published phase after phase, each with all workers' rows in range order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// `handle-input-rows`.
+    Input,
+    /// `handle-expired-timer`.
+    Timers,
+}
+
+/// Why a row was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// A bound of [`OutputLimits`].
+    #[error("a batch may emit {max} {unit} per worker; raise limits.{setting}, or make batches smaller")]
+    Limit {
+        /// `rows` or `bytes`.
+        unit: &'static str,
+        /// The bound.
+        max: u64,
+        /// The setting's name.
+        setting: &'static str,
+    },
+    /// The temporary file failed.
+    #[error("emitted rows could not be spilled to {}: {source}", folder.display())]
+    Spill {
+        /// Where temporary files go.
+        folder: PathBuf,
+        /// The failure.
+        source: io::Error,
+    },
+}
+
+impl OutputError {
+    /// The stable code of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Limit { .. } => "OUTPUT_LIMIT_EXCEEDED",
+            Self::Spill { .. } => "SPILL_FAILED",
+        }
+    }
+}
+
+/// The packed rows that one worker emitted in one batch.
+#[derive(Debug)]
+pub struct Output {
+    limits: OutputLimits,
+    rows: u64,
+    bytes: u64,
+    input: Spool,
+    timers: Spool,
+}
+
+impl Output {
+    /// Empty; `folder` is where a large output is spilled.
+    pub fn new(limits: OutputLimits, folder: &Path) -> Self {
+        Self { limits, rows: 0, bytes: 0, input: Spool::new(folder), timers: Spool::new(folder) }
+    }
+
+    /// Appends one validated packed row.
+    ///
+    /// # Errors
+    /// [`OutputError::Limit`], [`OutputError::Spill`].
+    pub fn push(&mut self, phase: Phase, row: &[u8]) -> Result<(), OutputError> {
+        self.rows += 1;
+        self.bytes += row.len() as u64;
+        if self.rows > self.limits.rows_max {
+            return Err(OutputError::Limit { unit: "rows", max: self.limits.rows_max, setting: "output_rows" });
+        }
+        if self.bytes > self.limits.bytes_max {
+            return Err(OutputError::Limit { unit: "bytes", max: self.limits.bytes_max, setting: "output_bytes" });
+        }
+        let spool = match phase {
+            Phase::Input => &mut self.input,
+            Phase::Timers => &mut self.timers,
+        };
+        push_row(&mut spool.memory, row);
+        spool.spill_if_large()
+    }
+
+    /// Rows emitted.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The rows of one phase, in `packed-rows` framing, from the start.
+    ///
+    /// # Errors
+    /// [`OutputError::Spill`].
+    pub fn read(&mut self, phase: Phase) -> Result<impl Read + '_, OutputError> {
+        match phase {
+            Phase::Input => self.input.read(),
+            Phase::Timers => self.timers.read(),
+        }
+    }
+}
+
+/// Memory that one phase of one worker holds before it spills.
+const SPILL_BYTES: usize = 32 << 20;
+
+#[derive(Debug)]
+struct Spool {
+    folder: PathBuf,
+    spilled: Option<File>,
+    memory: Vec<u8>,
+}
+
+impl Spool {
+    fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), spilled: None, memory: Vec::new() }
+    }
+
+    fn spill_if_large(&mut self) -> Result<(), OutputError> {
+        if self.memory.len() < SPILL_BYTES {
+            return Ok(());
+        }
+        let mut spill = || {
+            let file = match &mut self.spilled {
+                Some(file) => file,
+                none => none.insert(tempfile::tempfile_in(&self.folder)?),
+            };
+            file.write_all(&self.memory)
+        };
+        spill().map_err(|source| OutputError::Spill { folder: self.folder.clone(), source })?;
+        self.memory.clear();
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<impl Read + '_, OutputError> {
+        let spilled: Box<dyn Read + '_> = match &mut self.spilled {
+            None => Box::new(io::empty()),
+            Some(file) => {
+                file.seek(SeekFrom::Start(0))
+                    .map_err(|source| OutputError::Spill { folder: self.folder.clone(), source })?;
+                Box::new(file)
+            }
+        };
+        Ok(spilled.chain(self.memory.as_slice()))
+    }
+}
