@@ -37,8 +37,8 @@ pub enum Staged {
 pub struct Publication<'a> {
     /// What the ledger says once it is published.
     pub entry: &'a Ledger,
-    /// The bytes that [`Sink::encode`] made; None: the batch emitted nothing.
-    pub staged: Option<&'a Staged>,
+    /// The bytes that [`Sink::encode`] made. A batch that emitted nothing is not published.
+    pub staged: &'a Staged,
 }
 
 /// Takes the output of committed batches, each exactly once as far as it can.
