@@ -189,8 +189,14 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
             if let Some(bytes) = staged.inline {
                 inline.push((sinks.len(), bytes));
             }
-            let sink = outlet.sink.describe();
-            sinks.push(SinkCommit { role, sink, rows: staged.rows, staged: staged.at, digest: staged.digest });
+            sinks.push(SinkCommit {
+                role,
+                sink: outlet.sink.describe(),
+                rows: staged.rows,
+                rows_total: query.head.rows_published(role) + staged.rows,
+                staged: staged.at,
+                digest: staged.digest,
+            });
         }
     }
     let header = CommitHeader {
@@ -215,7 +221,7 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
             parameters: info.parameters.clone(),
             output_limits: query.pipeline.output_limits,
             state_limits: query.pipeline.state_limits,
-            state_rows: query.head.state_rows.saturating_add_signed(counted.metrics.rows_total_change),
+            state_rows: query.head.state_rows.saturating_add_signed(query.pending_rows + counted.metrics.rows_total_change()),
             state_digest: Changes::digest(&changes),
         }],
         key_groups: query.key_groups,

@@ -74,6 +74,21 @@ pub struct CommitHeader {
     pub ranges: Vec<WorkerCommit>,
 }
 
+impl CommitHeader {
+    /// Names of the staged files that the batch needs.
+    pub fn staged_files(&self) -> impl Iterator<Item = &str> {
+        self.sinks.iter().filter_map(|part| match &part.staged {
+            StagedAt::File(name) => Some(name.as_str()),
+            StagedAt::Nowhere | StagedAt::Record => None,
+        })
+    }
+
+    /// What it gave to the sink of a role.
+    pub fn sink(&self, role: SinkRole) -> Option<&SinkCommit> {
+        self.sinks.iter().find(|part| part.role == role)
+    }
+}
+
 /// What a batch took from one source.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SourceCommit {
@@ -112,6 +127,8 @@ pub struct SinkCommit {
     pub sink: String,
     /// Rows.
     pub rows: u64,
+    /// Rows of this batch and all before it.
+    pub rows_total: u64,
     /// Where the final bytes are.
     pub staged: StagedAt,
     /// XXH3-128 of the packed rows, in hex.

@@ -1,5 +1,7 @@
 //! After the commit: sinks take the staged output, the state store takes the changes. All of it can be done again.
 
+use std::sync::Arc;
+
 use super::checkpoint::Checkpoint;
 use super::commit::{Commit, SinkCommit, SinkRole, StagedAt};
 use super::error::QueryError;
@@ -17,9 +19,14 @@ pub(super) fn publish(query: &mut Query, commit: &Commit) -> Result<(), QueryErr
         publish_to(&query.checkpoint, outlet, &query.pipeline.info.query_id, commit)?;
     }
     apply(query.store.as_ref(), commit)?;
-    query.due.apply(&commit.state)?;
+    let due = Arc::make_mut(&mut query.due);
+    for changes in &commit.state {
+        due.apply(changes)?;
+    }
+    due.refresh(query.store.as_ref())?;
     query.head.commit(&commit.header, query.settings.watermark.as_ref());
     query.pending_meta = Changes::default();
+    query.pending_rows = 0;
     query.poisoned = false;
     query.keep_snapshots(commit)
 }

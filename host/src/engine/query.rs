@@ -85,10 +85,12 @@ pub struct Query {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) log: QueryLog,
     pub(super) store: Arc<dyn Store>,
-    pub(super) due: DueIndex,
+    pub(super) due: Arc<DueIndex>,
     pub(super) head: Head,
     /// Changes of the catalog that go with the next commit.
     pub(super) pending_meta: Changes,
+    /// State rows that these changes add or, for dropped variables, remove.
+    pub(super) pending_rows: i64,
     pub(super) key_groups: u16,
     pub(super) ranges: Vec<Range<u16>>,
     pub(super) rowless: Rowless,
