@@ -15,13 +15,13 @@ use super::pipeline::{BatchWork, Done, Runs, Share};
 use super::plan::{self, Next, Plan};
 use super::progress::{Durations, EventTime, Progress, SinkProgress, SourceProgress, StateOperator};
 use super::publish;
-use super::query::{Query, Step, bookkeeping_prefix};
 use super::quarantine;
+use super::query::{Query, Step, bookkeeping_prefix};
 use super::route::{LateRows, Routed};
 use super::settings::BadRows;
 use super::stage::{StagedOutput, stage_output, stage_rows};
 use crate::clock::Stopwatch;
-use crate::log::Durability;
+use crate::log::{Durability, RecordRef};
 use crate::state::{Changes, SessionMetrics};
 
 /// Runs the next batch, if there is something to do.
@@ -44,9 +44,9 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
     let counted = processed.counted.clone();
 
     let commit = record(query, &mut plan, processed, seen);
-    let ((), commit_ms) = timed(|| append(query, &commit))?;
+    let (at, commit_ms) = timed(|| append(query, &commit))?;
 
-    let ((), publish_ms) = timed(|| publish::publish(query, &commit))?;
+    let ((), publish_ms) = timed(|| publish::publish(query, &commit, at))?;
 
     let durations = Durations {
         read: plan.read_ms,
@@ -187,10 +187,16 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
     for (role, outlet, staged) in outlets {
         if let (Some(outlet), Some(staged)) = (outlet, staged) {
             if let Some(bytes) = staged.inline {
-                inline.push((sinks.len(), bytes));
+                inline.push((sinks.len() as u8, bytes));
             }
-            let sink = outlet.sink.describe();
-            sinks.push(SinkCommit { role, sink, rows: staged.rows, staged: staged.at, digest: staged.digest });
+            sinks.push(SinkCommit {
+                role,
+                sink: outlet.sink.describe(),
+                rows: staged.rows,
+                rows_total: query.head.rows_published(role) + staged.rows,
+                staged: staged.at,
+                digest: staged.digest,
+            });
         }
     }
     let header = CommitHeader {
@@ -215,7 +221,7 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
             parameters: info.parameters.clone(),
             output_limits: query.pipeline.output_limits,
             state_limits: query.pipeline.state_limits,
-            state_rows: query.head.state_rows.saturating_add_signed(counted.metrics.rows_total_change),
+            state_rows: query.head.state_rows.saturating_add_signed(query.pending_rows + counted.metrics.rows_total_change()),
             state_digest: Changes::digest(&changes),
         }],
         key_groups: query.key_groups,
@@ -224,12 +230,11 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
     Commit { header, state: changes, meta, output: inline, input }
 }
 
-fn append(query: &mut Query, commit: &Commit) -> Result<(), QueryError> {
-    let record = commit.to_record()?;
+fn append(query: &mut Query, commit: &Commit) -> Result<RecordRef, QueryError> {
     faults::point("commit.before-append");
-    query.log.append(&record, Durability::Synced)?;
+    let record = commit.append(&mut query.log, Durability::Synced)?;
     faults::point("commit.after-sync");
-    Ok(())
+    Ok(record)
 }
 
 fn report(query: &Query, header: &CommitHeader, counted: Counted, durations: Durations) -> Progress {

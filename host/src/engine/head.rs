@@ -24,8 +24,8 @@ pub struct Head {
     pub input: Option<SourceRange>,
     /// What was last read of the initial state.
     pub initial_state: Option<SourceRange>,
-    /// The sink of the last batch, as it describes itself.
-    pub sink: Option<String>,
+    /// Rows published so far, by role of the sink.
+    rows_published: Vec<(SinkRole, u64)>,
 }
 
 impl Head {
@@ -40,7 +40,7 @@ impl Head {
             state_rows: 0,
             input: None,
             initial_state: None,
-            sink: None,
+            rows_published: Vec::new(),
         }
     }
 
@@ -75,10 +75,14 @@ impl Head {
             };
             *last = Some(source.range.clone());
         }
-        self.sink = header
-            .sinks
-            .iter()
-            .find(|sink| sink.role == SinkRole::Output)
-            .map(|sink| sink.sink.clone());
+        for part in &header.sinks {
+            self.rows_published.retain(|(role, _)| *role != part.role);
+            self.rows_published.push((part.role, part.rows_total));
+        }
+    }
+
+    /// Rows given to the sink of a role by all batches so far.
+    pub fn rows_published(&self, role: SinkRole) -> u64 {
+        self.rows_published.iter().find(|(of, _)| *of == role).map_or(0, |(_, rows)| *rows)
     }
 }

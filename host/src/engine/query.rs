@@ -19,7 +19,7 @@ use super::snapshots::Snapshots;
 use super::source::{Source, SourceError};
 use crate::clock::{Clock, Stopwatch};
 use crate::disk::Disk;
-use crate::log::QueryLog;
+use crate::log::{QueryLog, RecordRef};
 use crate::record::RowLayout;
 use crate::state::{Changes, DueIndex, Store};
 
@@ -85,10 +85,12 @@ pub struct Query {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) log: QueryLog,
     pub(super) store: Arc<dyn Store>,
-    pub(super) due: DueIndex,
+    pub(super) due: Arc<DueIndex>,
     pub(super) head: Head,
     /// Changes of the catalog that go with the next commit.
     pub(super) pending_meta: Changes,
+    /// State rows that these changes add or, for dropped variables, remove.
+    pub(super) pending_rows: i64,
     pub(super) key_groups: u16,
     pub(super) ranges: Vec<Range<u16>>,
     pub(super) rowless: Rowless,
@@ -183,10 +185,10 @@ impl Query {
         QueryError::Source { source_name: self.source_name(role), source }
     }
 
-    pub(super) fn keep_snapshots(&mut self, commit: &Commit) -> Result<(), QueryError> {
+    pub(super) fn keep_snapshots(&mut self, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {
         match &mut self.snapshots {
             None => Ok(()),
-            Some(snapshots) => snapshots.after_batch(&self.checkpoint, &mut self.log, commit),
+            Some(snapshots) => snapshots.after_batch(&self.checkpoint, &mut self.log, commit, at),
         }
     }
 }
