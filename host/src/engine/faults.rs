@@ -36,7 +36,7 @@ pub enum FaultError {
     #[error("a fault is written name:n, the process dies when the point is hit for the n-th time; {0:?} is not")]
     Malformed(String),
     /// No such point.
-    #[error("there is no point named {0:?} to die at; there are: {}", names())]
+    #[error("there is no point named {0:?} to die at; there are: {names}", names = names())]
     Unknown(String),
 }
 
