@@ -137,11 +137,6 @@ impl FamilyChanges {
         debug_assert_eq!(self.changes.bytes.len() - begin, len, "the length announced must be the length written");
     }
 
-    /// Bytes so far.
-    pub(crate) fn len(&self) -> usize {
-        self.changes.bytes.len()
-    }
-
     /// Appends all in order of the keys to `out`.
     pub(crate) fn append_to(mut self, out: &mut Changes) {
         let bytes = &self.changes.bytes;
