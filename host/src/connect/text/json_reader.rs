@@ -3,7 +3,7 @@
 //! Members that the schema does not have are skipped; a member that is missing is NULL. Names count without regard to
 //! case where no member has the exact one, as everywhere in schemas. A name given twice is an error, as is a string
 //! where a number belongs. A MAP with STRING keys is an object; with other keys it is an array of
-//! `{"key": ..., "value": ...}`.
+//! `[key, value]`. A DECIMAL is a number or a string; every digit counts, so nothing is rounded.
 
 use std::collections::HashSet;
 
@@ -180,9 +180,14 @@ fn read_scalar(scanner: &mut Scanner<'_>, column: &mut Column) -> Result<Read, R
             | Column::Double(_)
             | Column::Decimal { .. }),
         ) => Read::Pushed(push_text(column, scanner.number()?)),
-        (Kind::String, column @ (Column::String(_) | Column::Binary(_) | Column::Date(_) | Column::Timestamp(_))) => {
-            Read::Pushed(push_text(column, &scanner.string()?))
-        }
+        (
+            Kind::String,
+            column @ (Column::String(_)
+            | Column::Binary(_)
+            | Column::Date(_)
+            | Column::Timestamp(_)
+            | Column::Decimal { .. }),
+        ) => Read::Pushed(push_text(column, &scanner.string()?)),
         (Kind::String, column @ (Column::Float(_) | Column::Double(_))) => {
             let string = scanner.string()?;
             match &*string {
@@ -256,17 +261,35 @@ fn read_named_value(scanner: &mut Scanner<'_>, entries: &mut StructColumn, name:
     read_value(scanner, values)
 }
 
-/// Reads `[{"key": ..., "value": ...}, ...]`. A key given twice is found when the row is packed.
+/// Reads `[[key, value], ...]`. A key given twice is found when the row is packed.
 fn read_listed_entries(scanner: &mut Scanner<'_>, entries: &mut StructColumn) -> Result<(), RowFault> {
     if scanner.kind()? != Kind::Array {
-        return Err(other_than("a MAP, which is an array of keys and values", scanner));
+        return Err(other_than("a MAP, which is an array of [key, value]", scanner));
     }
     let mut more = scanner.open(b'[', b']')?;
     while more {
-        read_struct(scanner, entries)?;
+        let result = read_pair(scanner, entries);
+        entries.close(Cell::Value);
+        result?;
         more = scanner.more(b']')?;
     }
     Ok(())
+}
+
+fn read_pair(scanner: &mut Scanner<'_>, entries: &mut StructColumn) -> Result<(), RowFault> {
+    if scanner.kind()? != Kind::Array {
+        return Err(other_than("[key, value] in a MAP", scanner));
+    }
+    let row = entries.len();
+    let mut more = scanner.open(b'[', b']')?;
+    for index in 0..2 {
+        if !more {
+            return Err(scanner.unexpected("[key, value] in a MAP"));
+        }
+        read_member(scanner, &entries.fields, &mut entries.columns, index, row)?;
+        more = scanner.more(b']')?;
+    }
+    if more { Err(scanner.unexpected("the end of [key, value] in a MAP")) } else { Ok(()) }
 }
 
 /// Reads an object into a struct column. Appends exactly one cell, also when it fails.
@@ -373,14 +396,14 @@ mod tests {
             ("x TINYINT", vec!["-128"], vec!["128", "1.0", "1e1"]),
             ("x INT", vec!["2147483647"], vec!["2147483648", "true"]),
             ("x FLOAT", vec!["1", "1.5", "\"NaN\""], vec!["1e39", "\"1\""]),
-            ("x DECIMAL(4,2)", vec!["12.3", "12.340"], vec!["123", "1.234", "\"1\""]),
+            ("x DECIMAL(4,2)", vec!["12.3", "12.340", "\"1.50\""], vec!["123", "1.234", "\"x\""]),
             ("x STRING", vec!["\"\"", "\"1\""], vec!["1", "[]", "{}"]),
             ("x BINARY", vec!["\"Zg==\""], vec!["\"?\"", "1"]),
             ("x DATE", vec!["\"2013-01-31\""], vec!["\"2013-02-31\"", "15000"]),
             ("x TIMESTAMP", vec!["\"2013-01-31T00:00:00Z\"", "\"2013-01-31 00:00:00\""], vec!["0", "\"2013-01-31\""]),
             ("x ARRAY<INT>", vec!["[]", "[1,null]"], vec!["1", "[\"1\"]", "{}"]),
             ("x MAP<STRING, INT>", vec!["{}", "{\"a\":1,\"b\":null}"], vec!["[]", "{\"a\":\"1\"}"]),
-            ("x MAP<INT, INT>", vec!["[{\"key\":1,\"value\":2}]"], vec!["{}", "[{\"value\":2}]", "[{\"key\":null}]"]),
+            ("x MAP<INT, INT>", vec!["[[1,2],[3,null]]"], vec!["{}", "[{}]", "[[null,1]]"]),
             ("x STRUCT<a: INT NOT NULL>", vec!["{\"a\":1}", "{\"a\":1,\"b\":[{}]}"], vec!["{}", "[]", "{\"a\":\"1\"}"]),
         ] {
             for value in good {
@@ -395,8 +418,8 @@ mod tests {
 
     #[test]
     fn a_line_is_one_object_whose_names_are_unique() {
-        for line in ["", "1", "[]", "{}{}", "{\"x\":1,\"x\":1}", "{\"x\":1,\"X\":1}", "{\"x\":1,}", "{\"x\":}", "{\"m\":{\"a\":1,\"a\":1}}"] {
-            assert_eq!(code("x INT, m MAP<STRING, INT>", line), Some(MALFORMED_ROW), "{line}");
+        for line in ["", "1", "[]", "{}{}", "{\"x\":1,\"x\":1}", "{\"x\":1,\"X\":1}", "{\"x\":1,}", "{\"x\":}", "{\"m\":{\"a\":1,\"a\":1}}", "{\"p\":[[1]]}", "{\"p\":[[1,2,3]]}"] {
+            assert_eq!(code("x INT, m MAP<STRING, INT>, p MAP<INT, INT>", line), Some(MALFORMED_ROW), "{line}");
         }
         let mut table = Table::new(Schema::parse("x STRING").unwrap().to_arrow()).unwrap();
         let fault = JsonReader::default().read(b"{\"x\":\"\xff\"}", &mut table).unwrap_err();

@@ -3,9 +3,9 @@
 use std::fmt::{self, Write};
 
 use arrow_array::types::{Decimal128Type, DecimalType};
+use arrow_cast::base64::{BASE64_STANDARD, Engine};
 use arrow_schema::DataType;
 
-use super::base64;
 use super::column::Column;
 use super::instant::{parse_date, parse_timestamp};
 use super::table::RowFault;
@@ -30,7 +30,7 @@ pub fn push_text(column: &mut Column, text: &str) -> Result<(), RowFault> {
             values.append_value(text);
             Some(())
         }
-        Column::Binary(values) => base64::decode(text).map(|value| values.append_value(value)),
+        Column::Binary(values) => BASE64_STANDARD.decode(text).ok().map(|value| values.append_value(value)),
         Column::Date(values) => parse_date(text).map(|value| values.append_value(value)),
         Column::Timestamp(values) => parse_timestamp(text).map(|value| values.append_value(value)),
         Column::Array(_) | Column::Map(_) | Column::Struct(_) => None,
