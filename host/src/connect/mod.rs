@@ -1,2 +1,6 @@
-//! x
+//! Sources and sinks.
+
+mod error;
+mod files;
+mod format;
 mod text;

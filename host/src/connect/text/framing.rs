@@ -94,14 +94,22 @@ impl RowCutter {
 
     /// Whether the stream has ended and every row of it was taken.
     pub fn is_exhausted(&self) -> bool {
-        self.finished && self.start == self.buffer.len() && self.discarded == 0
+        self.finished && !self.has_bytes()
     }
 
-    /// Reads once from the input.
+    /// Whether bytes of a next row are here.
+    pub fn has_bytes(&self) -> bool {
+        self.start < self.buffer.len() || self.discarded > 0
+    }
+
+    /// Reads once from the input. False: it has ended and every row was taken.
     ///
     /// # Errors
     /// Those of the input; the rows that arrived before stay.
-    pub fn read_from(&mut self, input: &mut dyn Read) -> io::Result<()> {
+    pub fn read_from(&mut self, input: &mut dyn Read) -> io::Result<bool> {
+        if self.is_exhausted() {
+            return Ok(false);
+        }
         self.make_room();
         let held = self.buffer.len();
         self.buffer.resize(held + READ_BYTES, 0);
@@ -114,14 +122,14 @@ impl RowCutter {
         };
         self.buffer.truncate(held + read.as_ref().map_or(0, |read| *read));
         self.finished |= read? == 0;
-        Ok(())
+        Ok(true)
     }
 
     /// The next row. None: it has not arrived as a whole yet, or the stream has ended.
     pub fn next_row(&mut self) -> Option<RawRow<'_>> {
         let end = match self.scan() {
             Some(end) => end,
-            None if self.finished && (self.start < self.buffer.len() || self.discarded > 0) => self.buffer.len(),
+            None if self.finished && self.has_bytes() => self.buffer.len(),
             None => {
                 self.shorten_row_in_hand();
                 return None;

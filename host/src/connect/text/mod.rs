@@ -36,9 +36,10 @@ mod table;
 pub use csv_reader::{CsvDialect, CsvHeader};
 pub use csv_writer::{write_batch as write_csv, write_header as write_csv_header};
 pub use decoder::{Columns, TextDecoder, TextFormat};
-pub use framing::{RawRow, RowCutter};
-pub use infer::infer_schema;
+pub use framing::{EXCERPT_BYTES_MAX, RawRow, RowCutter};
+pub use infer::{InferError, infer_schema};
 pub use json_writer::write_batch as write_json_lines;
+pub use table::{NULL_IN_NOT_NULL_COLUMN, WRONG_TYPE};
 
 #[cfg(test)]
 mod tests;
