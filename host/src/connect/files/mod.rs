@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::Stopwatch;
 use crate::connect::error::ReadError;
+use crate::connect::format::Format;
 use crate::connect::text::Columns;
 use crate::engine::source::{Outlook, ReadLimits, Slice, Source, SourceError, SourceRange};
 use crate::record::Schema;
@@ -119,6 +120,19 @@ impl FileSource {
             warned: BTreeSet::new(),
             again: None,
         })
+    }
+
+    /// The format that the name of the file says, or that of the first file in the directory. None: it says none.
+    ///
+    /// # Errors
+    /// `SOURCE_NOT_FOUND`, `SOURCE_UNREADABLE`.
+    pub fn format_of(path: &Path) -> Result<Option<Format>, ReadError> {
+        let metadata = fs::metadata(path).map_err(|error| not_found_or(path, error))?;
+        let name = match metadata.is_dir() {
+            true => list(path, &|_| true)?.into_iter().next().map(|candidate| candidate.name),
+            false => path.file_name().map(|name| name.to_string_lossy().into_owned()),
+        };
+        Ok(name.and_then(|name| Format::of_name(&name)))
     }
 
     fn place(&self) -> String {

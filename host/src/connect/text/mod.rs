@@ -35,7 +35,7 @@ mod table;
 
 pub use csv_reader::{CsvDialect, CsvHeader};
 pub use csv_writer::{write_batch as write_csv, write_header as write_csv_header};
-pub use decoder::{Columns, TextDecoder, TextFormat};
+pub use decoder::{Columns, TextDecoder, TextFormat, without_mark};
 pub use framing::{EXCERPT_BYTES_MAX, RawRow, RowCutter};
 pub use infer::{InferError, infer_schema};
 pub use json_writer::write_batch as write_json_lines;
