@@ -220,3 +220,25 @@ fn row_range(range: &SourceRange) -> Result<RowRange, SourceError> {
 fn json(range: &RowRange) -> Result<serde_json::Value, SourceError> {
     Ok(serde_json::to_value(range).map_err(|error| ReadError::defect("memory", error))?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::contract::{check_sink, check_source, rows, sink_schema};
+    use super::*;
+
+    #[test]
+    fn the_source_keeps_the_contract() {
+        let fed = MemoryRows::default();
+        (0..3).for_each(|batch| fed.push(rows(batch)));
+        fed.end();
+        let content = check_source(|| Box::new(MemorySource::new(sink_schema(), fed.clone())));
+        assert_eq!(content.rows.len(), 6);
+    }
+
+    #[test]
+    fn the_sink_keeps_the_contract() {
+        let table = MemoryTable::default();
+        check_sink(|| Box::new(MemorySink::new(table.clone())), || table.rows());
+        assert_eq!(table.batches().len(), 3);
+    }
+}
