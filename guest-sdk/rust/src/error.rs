@@ -66,8 +66,8 @@ impl Error {
         self
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn duplicate(&self) -> Self {
+    /// The same error once more, for a fault that is raised at the author's line and again at the end of the call.
+    pub(crate) fn repeated(&self) -> Self {
         Self::new(self.code(), self.message()).of_group(self.group())
     }
 }

@@ -152,16 +152,16 @@ impl Session {
     pub(crate) fn apply(&self) -> Result<()> {
         let mut work = self.work.borrow_mut();
         if let Some(fault) = &work.fault {
-            return Err(Error::new(fault.code(), fault.message()).of_group(fault.group()));
+            return Err(fault.repeated());
         }
         if work.ops.is_empty() {
             return Ok(());
         }
         let applied = self.host.apply(work.ops.bytes());
         let result = applied.map_err(|fault| {
-            let group = work.ops.group_of(fault.op);
-            work.fault = Some(Error::new(fault.error.code(), fault.error.message()).of_group(group));
-            fault.error.of_group(group)
+            let error = fault.error.of_group(work.ops.group_of(fault.op));
+            work.fault = Some(error.repeated());
+            error
         });
         work.ops.clear();
         result
