@@ -1,0 +1,215 @@
+//! From a checkpoint's folder to a running query: the log's tail is made durable, the state store is rebuilt from a
+//! snapshot and the log, and what sinks lack is published, all without running the processor.
+//!
+//! The store that a process leaves behind is never trusted; only snapshots and the log are.
+
+use std::sync::Arc;
+
+use super::catch_up::{LastRun, catch_up};
+use super::checkpoint::{Checkpoint, NewCheckpoint};
+use super::commit::{Bootstrap, SinkRole, SourceRole};
+use super::error::QueryError;
+use super::faults;
+use super::history::History;
+use super::operator::OperatorPlan;
+use super::pipeline::worker_ranges;
+use super::publish;
+use super::quarantine;
+use super::query::{Outlet, Parts, Query, Rowless, StoreKind, bookkeeping_prefix};
+use super::settings::{BadRows, QuerySettings};
+use super::setup::{Schemas, Setup};
+use super::snapshots::Snapshots;
+use super::source::Source;
+use crate::record::{RowLayout, Schema};
+use crate::state::{DueIndex, Family, MemoryStore, RocksStore, Store};
+
+/// What opening a query found and did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Recovered {
+    /// The checkpoint was made just now.
+    pub new: bool,
+    /// The last committed batch.
+    pub last_batch: Option<u64>,
+    /// The snapshot that the state was rebuilt from.
+    pub snapshot: Option<String>,
+    /// Batches whose changes were applied again.
+    pub applied: u64,
+    /// Batches whose output was published again, or for the first time.
+    pub published: u64,
+}
+
+pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, QueryError> {
+    let wanted = NewCheckpoint { name: settings.name.clone(), seed: settings.seed, key_groups: settings.key_groups };
+    let checkpoint = Checkpoint::open(Arc::clone(&parts.disk), &parts.checkpoint, &wanted)?;
+    let key_groups = checkpoint.metadata().key_groups;
+    let schemas = Schemas {
+        input: parts.input.schema().clone(),
+        initial_state: parts.initial_state.as_ref().map(|source| source.schema().clone()),
+    };
+    let setup = Setup::new(&settings, parts.operator, schemas, checkpoint.metadata())?;
+    let plan = Arc::clone(&setup.plan);
+
+    let history = History::open(&checkpoint, settings.watermark.as_ref())?;
+    let head = &history.head;
+    refuse_other_settings(&settings, &history, &plan, parts.initial_state.is_some())?;
+    faults::point("recovery.log-open");
+
+    let mut recovered = Recovered { new: checkpoint.is_new(), last_batch: head.last_batch, ..Recovered::default() };
+    let (store, rocks) = open_store(&checkpoint, parts.store, &mut recovered)?;
+    let last_run = if store.applied()?.batch == head.last_batch { LastRun::Clean } else { LastRun::Cut };
+    recovered.applied = apply_again(store.as_ref(), &history)?;
+    faults::point("recovery.state-applied");
+
+    let mut output = Outlet { role: SinkRole::Output, sink: parts.sink, layout: RowLayout::new(&plan.output) };
+    let mut quarantine = match (settings.bad_rows, parts.quarantine) {
+        (BadRows::Quarantine, Some(sink)) => {
+            let layout = RowLayout::new(&quarantine::schema()?);
+            Some(Outlet { role: SinkRole::Quarantine, sink, layout })
+        }
+        (BadRows::Quarantine, None) => {
+            return Err(QueryError::settings(
+                "QUARANTINE_MISSING",
+                "bad_rows is quarantine, but no place is given; set quarantine.path (--quarantine DIR)",
+            ));
+        }
+        (BadRows::Fail | BadRows::Skip, _) => None,
+    };
+    for outlet in std::iter::once(&mut output).chain(&mut quarantine) {
+        recovered.published += catch_up(&checkpoint, outlet, &setup.info.query_id, &history, last_run)?;
+    }
+    faults::point("recovery.published");
+    checkpoint.keep_staged(&history.staged)?;
+
+    let (variables, pending) = setup.declare_variables(store.as_ref())?;
+    let mut due = DueIndex::unknown(setup.info.step, key_groups);
+    due.refresh(store.as_ref())?;
+
+    let columns = setup.input_columns()?;
+    restore_source(parts.input.as_mut(), &columns, SourceRole::Input, store.as_ref(), head.input.as_ref())?;
+    if let (Some(source), Some(columns)) = (&mut parts.initial_state, setup.initial_columns()?) {
+        let last = head.initial_state.as_ref();
+        restore_source(source.as_mut(), &columns, SourceRole::InitialState, store.as_ref(), last)?;
+    }
+
+    let pipeline = setup.pipeline(variables, &settings, checkpoint.tmp_dir());
+    let History { log, head, batches, .. } = history;
+    Ok(Query {
+        ranges: worker_ranges(key_groups, settings.workers),
+        snapshots: rocks.map(|rocks| Snapshots::new(rocks, settings.retention, batches)),
+        due: Arc::new(due),
+        rowless: Rowless::default(),
+        clock: parts.clock,
+        input: parts.input,
+        initial_state: parts.initial_state,
+        poisoned: false,
+        settings,
+        pipeline,
+        output,
+        quarantine,
+        log,
+        store,
+        head,
+        pending_meta: pending.changes,
+        pending_rows: pending.rows,
+        key_groups,
+        recovered,
+        checkpoint,
+    })
+}
+
+/// A checkpoint goes on only with the settings that its state was made by.
+fn refuse_other_settings(
+    settings: &QuerySettings,
+    history: &History,
+    plan: &OperatorPlan,
+    has_initial_state: bool,
+) -> Result<(), QueryError> {
+    let Some(last) = &history.last else { return Ok(()) };
+    if let Some(step) = last.steps.first() {
+        for (what, before, now) in [
+            ("time mode", format!("{:?}", step.time_mode), format!("{:?}", settings.time_mode)),
+            ("output mode", format!("{:?}", step.output_mode), format!("{:?}", settings.output_mode)),
+        ] {
+            if before != now {
+                return Err(QueryError::mismatch(
+                    "STATE_STORE_INVALID_CONFIG_AFTER_RESTART",
+                    format!("the {what} was {before} in this checkpoint and is {now} now; it cannot change. Go back, or start with a new checkpoint."),
+                ));
+            }
+        }
+        if step.key != plan.key.to_string() {
+            return Err(QueryError::mismatch(
+                "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+                format!("the grouping key was {} in this checkpoint and is {} now; it cannot change. Is it the checkpoint of another query?", step.key, plan.key),
+            ));
+        }
+    }
+    match (last.bootstrap, has_initial_state) {
+        (Bootstrap::None, true) => Err(QueryError::mismatch(
+            "INITIAL_STATE_TOO_LATE",
+            "this checkpoint has run without an initial state; it can be given only to a new one",
+        )),
+        (Bootstrap::Running, false) => Err(QueryError::mismatch(
+            "INITIAL_STATE_MISSING",
+            "the initial state of this checkpoint was not read to its end; give it again",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn open_store(
+    checkpoint: &Checkpoint,
+    kind: StoreKind,
+    recovered: &mut Recovered,
+) -> Result<(Arc<dyn Store>, Option<Arc<RocksStore>>), QueryError> {
+    match kind {
+        StoreKind::Memory => Ok((Arc::new(MemoryStore::default()), None)),
+        StoreKind::Rocks => {
+            recovered.snapshot = checkpoint.restore_newest()?;
+            let store = Arc::new(RocksStore::open(&checkpoint.live_dir(), &Default::default())?);
+            Ok((Arc::clone(&store) as Arc<dyn Store>, Some(store)))
+        }
+    }
+}
+
+/// Applies the batches that the store lacks.
+fn apply_again(store: &dyn Store, history: &History) -> Result<u64, QueryError> {
+    let applied = store.applied()?.batch;
+    let oldest = history.batches.first().map(|retained| retained.batch_id);
+    let next = applied.map_or(0, |batch| batch + 1);
+    if oldest.is_some_and(|oldest| oldest > next) {
+        return Err(QueryError::mismatch(
+            "SNAPSHOT_MISSING",
+            format!(
+                "the state can be rebuilt up to batch {} only, but the log begins after that; snapshots of this checkpoint \
+                 are missing or damaged. Restore them from a copy of the checkpoint.",
+                applied.map_or_else(|| "(none)".to_owned(), |batch| batch.to_string())
+            ),
+        ));
+    }
+    let mut count = 0;
+    for commit in history.commits_after(applied) {
+        publish::apply(store, &commit?)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn restore_source(
+    source: &mut dyn Source,
+    columns: &Schema,
+    role: SourceRole,
+    store: &dyn Store,
+    last: Option<&super::source::SourceRange>,
+) -> Result<(), QueryError> {
+    let name = source.describe();
+    let failed = |error| QueryError::Source { source_name: name.clone(), source: error };
+    source.project(columns).map_err(failed)?;
+    let prefix = bookkeeping_prefix(role);
+    let mut bookkeeping = Vec::new();
+    crate::state::scan_prefix(store, Family::Meta, prefix, &mut |key, value| {
+        bookkeeping.push((key.get(prefix.len()..).unwrap_or_default().to_vec(), value.to_vec()));
+    })?;
+    source.restore(bookkeeping, last).map_err(failed)
+}
