@@ -141,6 +141,9 @@ pub struct Group {
 
 /// A processor, ready to run.
 pub trait Operator: Send + Sync {
+    /// What exactly runs: `sha256:` and the digest of a component, or the name of a native operator.
+    fn identity(&self) -> String;
+
     /// Runs `init` on a throw-away instance: what the processor gives and wants in this query.
     ///
     /// # Errors

@@ -100,15 +100,12 @@ impl Output {
         self.rows
     }
 
-    /// The rows of one phase, in `packed-rows` framing, from the start.
+    /// The rows of both phases, `handle-input-rows` first, each in `packed-rows` framing.
     ///
     /// # Errors
     /// [`OutputError::Spill`].
-    pub fn read(&mut self, phase: Phase) -> Result<impl Read + '_, OutputError> {
-        match phase {
-            Phase::Input => self.input.read(),
-            Phase::Timers => self.timers.read(),
-        }
+    pub fn into_readers(self) -> Result<[SpoolReader; 2], OutputError> {
+        Ok([self.input.into_reader()?, self.timers.into_reader()?])
     }
 }
 
@@ -143,15 +140,32 @@ impl Spool {
         Ok(())
     }
 
-    fn read(&mut self) -> Result<impl Read + '_, OutputError> {
-        let spilled: Box<dyn Read + '_> = match &mut self.spilled {
-            None => Box::new(io::empty()),
-            Some(file) => {
-                file.seek(SeekFrom::Start(0))
-                    .map_err(|source| OutputError::Spill { folder: self.folder.clone(), source })?;
-                Box::new(file)
+    fn into_reader(self) -> Result<SpoolReader, OutputError> {
+        let folder = self.folder;
+        let mut spilled = self.spilled;
+        if let Some(file) = &mut spilled {
+            file.seek(SeekFrom::Start(0)).map_err(|source| OutputError::Spill { folder, source })?;
+        }
+        Ok(SpoolReader { spilled, memory: io::Cursor::new(self.memory) })
+    }
+}
+
+/// Reads what was spilled, then what was not.
+#[derive(Debug)]
+pub struct SpoolReader {
+    spilled: Option<File>,
+    memory: io::Cursor<Vec<u8>>,
+}
+
+impl Read for SpoolReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(file) = &mut self.spilled {
+            let read = file.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
             }
-        };
-        Ok(spilled.chain(self.memory.as_slice()))
+            self.spilled = None;
+        }
+        self.memory.read(buffer)
     }
 }

@@ -23,6 +23,17 @@ pub struct Ledger {
     pub digest: String,
 }
 
+/// How far a sink has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Published {
+    /// The sink keeps no ledger (stdout): the last batch may be seen twice.
+    Unknown,
+    /// Nothing yet.
+    Nothing,
+    /// Everything up to this batch.
+    UpTo(Ledger),
+}
+
 /// The final bytes of one batch for one sink, durable in the checkpoint before the batch commits.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Staged {
@@ -37,8 +48,8 @@ pub enum Staged {
 pub struct Publication<'a> {
     /// What the ledger says once it is published.
     pub entry: &'a Ledger,
-    /// The bytes that [`Sink::encode`] made; None: the batch emitted nothing.
-    pub staged: Option<&'a Staged>,
+    /// The bytes that [`Sink::encode`] made. A batch that emitted nothing is not published.
+    pub staged: &'a Staged,
 }
 
 /// Takes the output of committed batches, each exactly once as far as it can.
@@ -52,11 +63,11 @@ pub trait Sink: Send {
     /// `SINK_OF_ANOTHER_QUERY`, or a place that cannot be written.
     fn open(&mut self, query_id: &str, schema: &Schema) -> Result<(), SinkError>;
 
-    /// What has been published. None: nothing yet, or the sink keeps no ledger (stdout).
+    /// What has been published.
     ///
     /// # Errors
     /// A ledger that cannot be read.
-    fn ledger(&self) -> Result<Option<Ledger>, SinkError>;
+    fn published(&self) -> Result<Published, SinkError>;
 
     /// Turns the rows of one batch into the bytes that will be published, the same for the same rows; at least one row.
     ///

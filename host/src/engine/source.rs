@@ -62,6 +62,17 @@ pub struct RejectedRow {
     pub text: String,
 }
 
+/// What may follow behind the position of a source that has no rows now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlook {
+    /// Nothing, ever: a single file, a stream that has ended.
+    Ended,
+    /// A stream that is still open: `available-now` waits for its end.
+    Open,
+    /// A directory: files may come at any time, and `available-now` does not wait for them.
+    Growing,
+}
+
 /// A sequence of rows with a position, readable again.
 pub trait Source: Send {
     /// What this source is, for people: a path or `stdin`.
@@ -70,8 +81,8 @@ pub trait Source: Send {
     /// All columns that it has.
     fn schema(&self) -> &Schema;
 
-    /// Restricts what is read to these columns of [`Source::schema`] (same names and types, any order). Called once,
-    /// before the first read.
+    /// Restricts what is read to these columns of [`Source::schema`] (same names and types, any order). A column may be
+    /// NOT NULL here that is nullable there: its NULLs are then rejected rows. Called once, before the first read.
     ///
     /// # Errors
     /// A column that the source lacks.
@@ -91,8 +102,8 @@ pub trait Source: Send {
     /// Input that cannot be read.
     fn next(&mut self, limits: &ReadLimits) -> Result<Option<Slice>, SourceError>;
 
-    /// Whether nothing can ever follow (a stream that has ended, a single file). A directory never ends.
-    fn ended(&self) -> bool;
+    /// What may follow behind the position.
+    fn outlook(&self) -> Outlook;
 
     /// Reads a committed range again, bytes for bytes the same rows; does not move the position.
     ///

@@ -1,0 +1,312 @@
+//! The commit record: a batch exists if and only if this record is durable in the query's log.
+//!
+//! It holds all that the batch depended on (so that it can be replayed) and all that it made (so that it can be
+//! published and applied again without running the processor).
+
+use std::ops::Range;
+
+use super::error::QueryError;
+use super::operator::{OutputMode, TimeMode, TimerValues};
+use super::output::OutputLimits;
+use super::source::SourceRange;
+use crate::log::{Record, Section};
+use crate::state::{Changes, StateLimits};
+
+/// Version of the header below. A newer one is refused.
+pub const COMMIT_FORMAT: u32 = 1;
+
+/// What a batch consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BatchKind {
+    /// Rows of the initial state.
+    Bootstrap,
+    /// Input rows, then due timers.
+    Input,
+    /// Due timers or TTL only.
+    Rowless,
+}
+
+/// How far the initial state has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bootstrap {
+    /// The query has no initial state.
+    None,
+    /// More of it follows.
+    Running,
+    /// All of it has been read.
+    Done,
+}
+
+/// Everything about a batch but its bytes.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct CommitHeader {
+    /// [`COMMIT_FORMAT`].
+    pub format: u32,
+    /// Version of the host that wrote it.
+    pub written_by: String,
+    /// From 0, never used twice.
+    pub batch_id: u64,
+    /// Grows with every rollback.
+    pub generation: u32,
+    /// New with every start of the query.
+    pub run_id: String,
+    /// What the batch consists of.
+    pub kind: BatchKind,
+    /// How far the initial state has been read, this batch included.
+    pub bootstrap: Bootstrap,
+    /// The batch's clock.
+    pub time: TimerValues,
+    /// Rows with an event time at or before this were late.
+    pub late_watermark_ms: i64,
+    /// The latest event time seen so far, in microseconds.
+    pub event_time_max_us: Option<i64>,
+    /// What was read.
+    pub sources: Vec<SourceCommit>,
+    /// What was published.
+    pub sinks: Vec<SinkCommit>,
+    /// What ran; one entry per step.
+    pub steps: Vec<StepCommit>,
+    /// Key groups in the checkpoint.
+    pub key_groups: u16,
+    /// The workers' shares.
+    pub ranges: Vec<WorkerCommit>,
+}
+
+impl CommitHeader {
+    /// Names of the staged files that the batch needs.
+    pub fn staged_files(&self) -> impl Iterator<Item = &str> {
+        self.sinks.iter().filter_map(|part| match &part.staged {
+            StagedAt::File(name) => Some(name.as_str()),
+            StagedAt::Nowhere | StagedAt::Record => None,
+        })
+    }
+
+    /// What it gave to the sink of a role.
+    pub fn sink(&self, role: SinkRole) -> Option<&SinkCommit> {
+        self.sinks.iter().find(|part| part.role == role)
+    }
+}
+
+/// What a batch took from one source.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SourceCommit {
+    /// `input` or `initial-state`.
+    pub role: SourceRole,
+    /// The source, for people.
+    pub source: String,
+    /// Where the rows stand.
+    pub range: SourceRange,
+    /// Rows read, rejected ones not counted.
+    pub rows: u64,
+    /// Rows that did not fit the schema.
+    pub rejected: u64,
+    /// Late rows dropped.
+    pub late: u64,
+    /// Bytes read, decompressed.
+    pub bytes: u64,
+}
+
+/// What a source is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceRole {
+    /// Rows to process.
+    Input,
+    /// State to begin with.
+    InitialState,
+}
+
+/// What a batch gave to one sink.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SinkCommit {
+    /// What the sink is for.
+    pub role: SinkRole,
+    /// The sink, for people; another one on restart is noticed.
+    pub sink: String,
+    /// Rows.
+    pub rows: u64,
+    /// Rows of this batch and all before it.
+    pub rows_total: u64,
+    /// Where the final bytes are.
+    pub staged: StagedAt,
+    /// XXH3-128 of the packed rows, in hex.
+    pub digest: String,
+}
+
+/// What a sink is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SinkRole {
+    /// Emitted rows.
+    Output,
+    /// Malformed rows.
+    Quarantine,
+}
+
+/// Where the final bytes of a batch's output are.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StagedAt {
+    /// There are none.
+    Nowhere,
+    /// In a section of the record.
+    Record,
+    /// In this file of the staging folder.
+    File(String),
+}
+
+/// What one step ran and made.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct StepCommit {
+    /// Digest of the component, or the name of a native operator.
+    pub processor: String,
+    /// When timers and TTL moved.
+    pub time_mode: TimeMode,
+    /// What emitted rows mean.
+    pub output_mode: OutputMode,
+    /// Grouping key, as wanted, in DDL.
+    pub key: String,
+    /// Schema of the emitted rows, in DDL.
+    pub output: String,
+    /// The author's settings.
+    pub parameters: Vec<(String, String)>,
+    /// Bounds in force.
+    pub output_limits: OutputLimits,
+    /// Bounds in force.
+    pub state_limits: StateLimits,
+    /// State rows over all variables after the batch.
+    pub state_rows: u64,
+    /// XXH3-128 over the workers' state changes in range order, in hex.
+    pub state_digest: String,
+}
+
+/// One worker's share of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct WorkerCommit {
+    /// Its key groups.
+    pub key_groups: Range<u16>,
+    /// XXH3-128 over the chunks that its instance was sent, in hex; None: it had nothing to do.
+    pub input_digest: Option<String>,
+}
+
+/// A batch, whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Commit {
+    /// Everything but bytes.
+    pub header: CommitHeader,
+    /// State changes of every worker, in range order.
+    pub state: Vec<Changes>,
+    /// Bookkeeping of sources and catalog.
+    pub meta: Changes,
+    /// Output that stands in the record, by index of the sink.
+    pub output: Vec<(usize, Vec<u8>)>,
+    /// Input that stands in the record, by index of the source.
+    pub input: Vec<(usize, Vec<u8>)>,
+}
+
+/// What stands in the query's log.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// A batch.
+    Commit(Box<Commit>),
+    /// A trigger found no rows while the watermark had moved: late rows are judged by this one from here on.
+    Watermark(LeftOut),
+}
+
+/// A batch that was left out but still counts for lateness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct LeftOut {
+    /// The watermark that the batch would have had.
+    pub watermark_ms: i64,
+}
+
+const KIND_COMMIT: u8 = 1;
+const KIND_WATERMARK: u8 = 2;
+
+const SECTION_STATE: u8 = 1;
+const SECTION_META: u8 = 2;
+const SECTION_OUTPUT: u8 = 3;
+const SECTION_INPUT: u8 = 4;
+
+impl Entry {
+    /// Reads the bytes of the log.
+    ///
+    /// # Errors
+    /// `LOG_VERSION_UNSUPPORTED`, `LOG_CORRUPT`.
+    pub fn from_record(record: Record) -> Result<Self, QueryError> {
+        match record.kind {
+            KIND_COMMIT => Ok(Self::Commit(Box::new(Commit::from_record(record)?))),
+            KIND_WATERMARK => {
+                Ok(Self::Watermark(serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?))
+            }
+            kind => Err(QueryError::newer_log(format!("a record of kind {kind}"))),
+        }
+    }
+}
+
+impl LeftOut {
+    /// The bytes of the log.
+    ///
+    /// # Errors
+    /// Never for an entry that this host made.
+    pub fn to_record(&self) -> Result<Record, QueryError> {
+        let header = serde_json::to_vec(self).map_err(QueryError::malformed_record)?;
+        Ok(Record { kind: KIND_WATERMARK, header, sections: Vec::new() })
+    }
+}
+
+impl Commit {
+    /// The bytes of the log.
+    ///
+    /// # Errors
+    /// Never for a batch that this host made.
+    pub fn to_record(&self) -> Result<Record, QueryError> {
+        let header = serde_json::to_vec(&self.header).map_err(QueryError::malformed_record)?;
+        Ok(Record { kind: KIND_COMMIT, header, sections: self.sections() })
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let mut sections = Vec::new();
+        for changes in &self.state {
+            sections.push(Section { kind: SECTION_STATE, index: 0, bytes: changes.as_bytes().to_vec() });
+        }
+        sections.push(Section { kind: SECTION_META, index: 0, bytes: self.meta.as_bytes().to_vec() });
+        for (kind, attachments) in [(SECTION_OUTPUT, &self.output), (SECTION_INPUT, &self.input)] {
+            for (index, bytes) in attachments {
+                sections.push(Section { kind, index: *index as u32, bytes: bytes.clone() });
+            }
+        }
+        sections
+    }
+
+    fn from_record(record: Record) -> Result<Self, QueryError> {
+        #[derive(serde::Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let Format { format } = serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?;
+        if format > COMMIT_FORMAT {
+            return Err(QueryError::newer_log(format!("a commit record of format {format}")));
+        }
+        let header = serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?;
+        let mut commit =
+            Self { header, state: Vec::new(), meta: Changes::default(), output: Vec::new(), input: Vec::new() };
+        for Section { kind, index, bytes } in record.sections {
+            match kind {
+                SECTION_STATE => commit.state.push(Changes::from_bytes(bytes)?),
+                SECTION_META => commit.meta = Changes::from_bytes(bytes)?,
+                SECTION_OUTPUT => commit.output.push((index as usize, bytes)),
+                SECTION_INPUT => commit.input.push((index as usize, bytes)),
+                kind => return Err(QueryError::newer_log(format!("a section of kind {kind}"))),
+            }
+        }
+        for (index, bytes) in &commit.input {
+            if let Some(source) = commit.header.sources.get_mut(*index) {
+                source.range.inline = Some(bytes.clone());
+            }
+        }
+        Ok(commit)
+    }
+}

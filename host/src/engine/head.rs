@@ -1,0 +1,88 @@
+//! Where a query stands: all that the next batch builds on, read off the log.
+
+use super::commit::{Bootstrap, CommitHeader, Entry, LeftOut, SinkRole, SourceRole};
+use super::settings::WatermarkSettings;
+use super::source::SourceRange;
+use super::watermark::Watermark;
+
+/// Where a query stands after its last committed batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Head {
+    /// The last batch; None: there was none.
+    pub last_batch: Option<u64>,
+    /// Grows with every rollback.
+    pub generation: u32,
+    /// Processing time of the last batch; no later batch is earlier.
+    pub last_time_ms: i64,
+    /// Event time.
+    pub watermark: Watermark,
+    /// How far the initial state has been read.
+    pub bootstrap: Bootstrap,
+    /// State rows over all variables.
+    pub state_rows: u64,
+    /// What was last read of the input.
+    pub input: Option<SourceRange>,
+    /// What was last read of the initial state.
+    pub initial_state: Option<SourceRange>,
+    /// Rows published so far, by role of the sink.
+    rows_published: Vec<(SinkRole, u64)>,
+}
+
+impl Head {
+    /// Before the first batch.
+    pub fn new(watermark: Option<&WatermarkSettings>) -> Self {
+        Self {
+            last_batch: None,
+            generation: 0,
+            last_time_ms: i64::MIN,
+            watermark: Watermark::restored(watermark, None, 0),
+            bootstrap: Bootstrap::None,
+            state_rows: 0,
+            input: None,
+            initial_state: None,
+            rows_published: Vec::new(),
+        }
+    }
+
+    /// The id of the next batch.
+    pub fn next_batch(&self) -> u64 {
+        self.last_batch.map_or(0, |batch| batch + 1)
+    }
+
+    /// After one more entry of the log.
+    pub fn advance(&mut self, entry: &Entry, watermark: Option<&WatermarkSettings>) {
+        match entry {
+            Entry::Commit(commit) => self.commit(&commit.header, watermark),
+            Entry::Watermark(LeftOut { watermark_ms }) => {
+                self.watermark =
+                    Watermark::restored(watermark, self.watermark.event_time_max_us(), *watermark_ms);
+            }
+        }
+    }
+
+    /// After one more batch.
+    pub fn commit(&mut self, header: &CommitHeader, watermark: Option<&WatermarkSettings>) {
+        self.last_batch = Some(header.batch_id);
+        self.generation = header.generation;
+        self.last_time_ms = header.time.processing_time_ms;
+        self.watermark = Watermark::restored(watermark, header.event_time_max_us, header.time.watermark_ms);
+        self.bootstrap = header.bootstrap;
+        self.state_rows = header.steps.iter().map(|step| step.state_rows).sum();
+        for source in &header.sources {
+            let last = match source.role {
+                SourceRole::Input => &mut self.input,
+                SourceRole::InitialState => &mut self.initial_state,
+            };
+            *last = Some(source.range.clone());
+        }
+        for part in &header.sinks {
+            self.rows_published.retain(|(role, _)| *role != part.role);
+            self.rows_published.push((part.role, part.rows_total));
+        }
+    }
+
+    /// Rows given to the sink of a role by all batches so far.
+    pub fn rows_published(&self, role: SinkRole) -> u64 {
+        self.rows_published.iter().find(|(of, _)| *of == role).map_or(0, |(_, rows)| *rows)
+    }
+}

@@ -1,0 +1,85 @@
+//! The retained past of a query, as its log tells it.
+
+use super::checkpoint::Checkpoint;
+use super::commit::{Commit, CommitHeader, Entry, SinkRole};
+use super::error::QueryError;
+use super::head::Head;
+use super::settings::WatermarkSettings;
+use crate::log::{QueryLog, RecordRef};
+
+/// A retained batch.
+#[derive(Debug, Clone)]
+pub struct Retained {
+    /// Its id.
+    pub batch_id: u64,
+    /// Where its record stands.
+    pub record: RecordRef,
+    /// Digests of its output, by role of the sink, with rows of it and all before.
+    outputs: Vec<(SinkRole, String, u64, u64)>,
+}
+
+/// The log, with what it says.
+#[derive(Debug)]
+pub struct History {
+    /// The log itself.
+    pub log: QueryLog,
+    /// Where the query stands.
+    pub head: Head,
+    /// Retained batches, oldest first.
+    pub batches: Vec<Retained>,
+    /// The last one.
+    pub last: Option<CommitHeader>,
+    /// Staged files that retained batches name.
+    pub staged: Vec<String>,
+}
+
+impl History {
+    /// Opens the log, repairing its tail, and reads it.
+    ///
+    /// # Errors
+    /// `LOG_CORRUPT`, `LOG_VERSION_UNSUPPORTED`, a failing disk.
+    pub fn open(checkpoint: &Checkpoint, watermark: Option<&WatermarkSettings>) -> Result<Self, QueryError> {
+        let (log, records) = QueryLog::open(checkpoint.disk(), &checkpoint.log_dir())?;
+        let mut history =
+            Self { log, head: Head::new(watermark), batches: Vec::new(), last: None, staged: Vec::new() };
+        for record in records {
+            let entry = Entry::from_record(history.log.read(&record)?)?;
+            history.head.advance(&entry, watermark);
+            if let Entry::Commit(commit) = entry {
+                history.staged.extend(commit.header.staged_files().map(str::to_owned));
+                history.batches.push(Retained::new(&commit.header, record));
+                history.last = Some(commit.header);
+            }
+        }
+        Ok(history)
+    }
+
+    /// The retained batches after `batch`, read one by one.
+    pub fn commits_after(&self, batch: Option<u64>) -> impl Iterator<Item = Result<Commit, QueryError>> + '_ {
+        let after = self.batches.iter().filter(move |retained| batch.is_none_or(|batch| retained.batch_id > batch));
+        after.map(|retained| match Entry::from_record(self.log.read(&retained.record)?)? {
+            Entry::Commit(commit) => Ok(*commit),
+            Entry::Watermark(_) => Err(QueryError::newer_log("a watermark where a batch stood".to_owned())),
+        })
+    }
+
+    /// Digest of what a retained batch gave to a sink.
+    pub fn output_digest(&self, batch_id: u64, role: SinkRole) -> Option<&str> {
+        let retained = self.batches.iter().find(|retained| retained.batch_id == batch_id)?;
+        retained.outputs.iter().find(|(of, ..)| *of == role).map(|(_, digest, ..)| digest.as_str())
+    }
+
+    /// Rows given to a sink by batches that the log no longer holds.
+    pub fn rows_before_retention(&self, role: SinkRole) -> u64 {
+        let oldest = self.batches.first().and_then(|oldest| oldest.outputs.iter().find(|(of, ..)| *of == role));
+        oldest.map_or(0, |(_, _, rows, rows_total)| rows_total.saturating_sub(*rows))
+    }
+}
+
+impl Retained {
+    /// Notes what is needed of a batch while it is retained.
+    pub fn new(header: &CommitHeader, record: RecordRef) -> Self {
+        let outputs = header.sinks.iter().map(|part| (part.role, part.digest.clone(), part.rows, part.rows_total));
+        Self { batch_id: header.batch_id, record, outputs: outputs.collect() }
+    }
+}

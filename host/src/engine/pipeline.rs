@@ -1,0 +1,210 @@
+//! A step of a query, ready to process batches: what the workers of one batch do, from grouped rows to state changes
+//! and output. The same for a live batch and a replayed one.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::commit::BatchKind;
+use super::error::QueryError;
+use super::faults;
+use super::operator::{GroupedRows, Operator, OperatorPlan, QueryInfo, Task, TimeMode, TimerValues};
+use super::output::{Output, OutputLimits};
+use super::route::Routing;
+use crate::state::{Changes, Scope, Session, SessionMetrics, StateLimits, Store, Variable};
+
+/// One step of a query.
+#[derive(Clone)]
+pub struct Pipeline {
+    /// What processes the rows.
+    pub operator: Arc<dyn Operator>,
+    /// What it is told.
+    pub info: Arc<QueryInfo>,
+    /// What it answered.
+    pub plan: Arc<OperatorPlan>,
+    /// Its state variables, with their ids in the checkpoint.
+    pub variables: Arc<[Variable]>,
+    /// How input rows reach it.
+    pub routing: Routing,
+    /// How rows of the initial state reach it.
+    pub initial_routing: Option<Routing>,
+    /// Bounds per worker and batch.
+    pub output_limits: OutputLimits,
+    /// Bounds per worker and batch.
+    pub state_limits: StateLimits,
+    /// Where a large output is spilled.
+    pub spill_folder: PathBuf,
+}
+
+/// What the workers of a batch need to know of it.
+#[derive(Debug, Clone)]
+pub struct BatchWork {
+    /// The batch.
+    pub batch_id: u64,
+    /// What it consists of.
+    pub kind: BatchKind,
+    /// Its clock.
+    pub time: TimerValues,
+}
+
+/// A worker's part of a batch, before.
+pub struct Share {
+    /// Its key groups.
+    pub key_groups: Range<u16>,
+    /// Its rows.
+    pub rows: GroupedRows,
+    /// Whether the processor is needed at all: rows, or due timers.
+    pub runs: Runs,
+}
+
+/// Whether a worker's instance runs in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// There are rows or due timers.
+    Processor,
+    /// Only expired state is removed.
+    EvictionOnly,
+}
+
+/// A worker's part of a batch, after.
+pub struct Done {
+    /// Its key groups.
+    pub key_groups: Range<u16>,
+    /// Digest of what the processor was sent; None: it did not run.
+    pub input_digest: Option<u128>,
+    /// State changes.
+    pub changes: Changes,
+    /// Counts.
+    pub metrics: SessionMetrics,
+    /// Emitted rows; None: the processor did not run.
+    pub output: Option<Output>,
+    /// Fuel burnt, where metered.
+    pub fuel: Option<u64>,
+}
+
+impl Pipeline {
+    /// Runs every share on a thread of its own (a single one on this thread) and returns the results in range order.
+    ///
+    /// # Errors
+    /// The failure of the first worker in range order that failed.
+    pub fn process(&self, store: &Arc<dyn Store>, work: &BatchWork, shares: Vec<Share>) -> Result<Vec<Done>, QueryError> {
+        let guarded = |share: Share| {
+            catch_unwind(AssertUnwindSafe(|| self.run_share(store, work, share)))
+                .unwrap_or_else(|panic| Err(worker_panicked(work.batch_id, panic.as_ref())))
+        };
+        if shares.len() <= 1 {
+            return shares.into_iter().map(guarded).collect();
+        }
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| guarded(share))).collect();
+            let results: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+            results
+                .into_iter()
+                .map(|joined| joined.unwrap_or_else(|panic| Err(worker_panicked(work.batch_id, panic.as_ref()))))
+                .collect()
+        })
+    }
+
+    /// The expiry up to which timers fire in a batch with this clock. None: there are no timers.
+    pub fn timer_threshold_ms(&self, time: TimerValues) -> Option<i64> {
+        match self.info.time_mode {
+            TimeMode::None => None,
+            TimeMode::ProcessingTime => Some(time.processing_time_ms),
+            TimeMode::EventTime => Some(time.watermark_ms),
+        }
+    }
+
+    fn run_share(&self, store: &Arc<dyn Store>, work: &BatchWork, share: Share) -> Result<Done, QueryError> {
+        let Share { key_groups, rows, runs } = share;
+        let session = self.session(store, work, key_groups.clone());
+        let (mut session, output, input_digest, fuel) = match runs {
+            Runs::EvictionOnly => (session, None, None, None),
+            Runs::Processor => {
+                let closed = self.run_operator(work, key_groups.clone(), rows, session)?;
+                (closed.session, Some(closed.output), Some(closed.input_digest), closed.fuel)
+            }
+        };
+        session.evict_expired()?;
+        let (changes, metrics) = session.finish()?;
+        Ok(Done { key_groups, input_digest, changes, metrics, output, fuel })
+    }
+
+    fn run_operator(
+        &self,
+        work: &BatchWork,
+        key_groups: Range<u16>,
+        rows: GroupedRows,
+        session: Session,
+    ) -> Result<super::operator::Closed, QueryError> {
+        let failed = |source| QueryError::Operator { batch_id: work.batch_id, key_groups: key_groups.clone(), source };
+        let mut worker = self
+            .operator
+            .open(Task {
+                query: Arc::clone(&self.info),
+                plan: Arc::clone(&self.plan),
+                batch_id: work.batch_id,
+                time: work.time,
+                key_groups: key_groups.clone(),
+                session,
+                output: Output::new(self.output_limits, &self.spill_folder),
+            })
+            .map_err(failed)?;
+        faults::point("process.opened");
+        if work.kind == BatchKind::Bootstrap {
+            worker.initial_state(rows).map_err(failed)?;
+        } else {
+            if !rows.groups.is_empty() {
+                worker.input_rows(rows).map_err(failed)?;
+            }
+            faults::point("process.between-input-and-timers");
+            if let Some(threshold_ms) = self.timer_threshold_ms(work.time) {
+                worker.expired_timers(threshold_ms).map_err(failed)?;
+            }
+        }
+        worker.close().map_err(failed)
+    }
+
+    fn session(&self, store: &Arc<dyn Store>, work: &BatchWork, key_groups: Range<u16>) -> Session {
+        let scope = Scope {
+            step: self.info.step,
+            groups: self.routing.key_groups,
+            range: key_groups,
+            now_ms: work.time.processing_time_ms,
+            limits: self.state_limits,
+        };
+        Session::new(Arc::clone(store), Arc::clone(&self.variables), scope)
+    }
+}
+
+/// Splits the key groups among workers, as evenly as they go.
+pub fn worker_ranges(key_groups: u16, workers: u16) -> Vec<Range<u16>> {
+    let workers = u32::from(workers.clamp(1, key_groups.max(1)));
+    let bound = |worker: u32| u16::try_from(u32::from(key_groups) * worker / workers).unwrap_or(u16::MAX);
+    (0..workers).map(|worker| bound(worker)..bound(worker + 1)).collect()
+}
+
+fn worker_panicked(batch_id: u64, panic: &(dyn std::any::Any + Send)) -> QueryError {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned());
+    QueryError::WorkerPanicked { batch_id, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worker_ranges_cover_every_key_group_once_in_order() {
+        for (key_groups, workers) in [(256, 1), (256, 3), (256, 256), (5, 8), (1, 1), (u16::MAX, 7)] {
+            let ranges = worker_ranges(key_groups, workers);
+
+            assert_eq!(ranges.first().map(|range| range.start), Some(0));
+            assert_eq!(ranges.last().map(|range| range.end), Some(key_groups));
+            assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].start < pair[0].end));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! After the commit: sinks take the staged output, the state store takes the changes. All of it can be done again.
+
+use std::sync::Arc;
+
+use super::checkpoint::Checkpoint;
+use super::commit::{Commit, SinkCommit, SinkRole, StagedAt};
+use super::error::QueryError;
+use super::faults;
+use super::query::{Outlet, Query};
+use super::sink::{Ledger, Publication, Staged};
+use crate::state::{Applied, Changes, Store};
+
+/// Publishes a batch that has just been committed, and moves the query behind it.
+pub(super) fn publish(query: &mut Query, commit: &Commit) -> Result<(), QueryError> {
+    // Until this is through, the query must not plan another batch: none is committed while an earlier one is
+    // unpublished.
+    query.poisoned = true;
+    for outlet in std::iter::once(&mut query.output).chain(&mut query.quarantine) {
+        publish_to(&query.checkpoint, outlet, &query.pipeline.info.query_id, commit)?;
+    }
+    apply(query.store.as_ref(), commit)?;
+    let due = Arc::make_mut(&mut query.due);
+    for changes in &commit.state {
+        due.apply(changes)?;
+    }
+    due.refresh(query.store.as_ref())?;
+    query.head.commit(&commit.header, query.settings.watermark.as_ref());
+    query.pending_meta = Changes::default();
+    query.pending_rows = 0;
+    query.poisoned = false;
+    query.keep_snapshots(commit)
+}
+
+/// Gives one batch to one sink. A batch without output is noted in the ledger with the next that has some.
+pub(super) fn publish_to(
+    checkpoint: &Checkpoint,
+    outlet: &mut Outlet,
+    query_id: &str,
+    commit: &Commit,
+) -> Result<(), QueryError> {
+    let Some((index, part)) = part_of(commit, outlet.role) else { return Ok(()) };
+    let staged = match &part.staged {
+        StagedAt::Nowhere => return Ok(()),
+        StagedAt::File(name) => Staged::File(checkpoint.staged_path(name)),
+        StagedAt::Record => {
+            let bytes = commit.output.iter().find(|(at, _)| *at == index).map(|(_, bytes)| bytes.clone());
+            Staged::Inline(bytes.unwrap_or_default())
+        }
+    };
+    faults::point("publish.before-sink");
+    let entry = ledger_entry(query_id, commit, part);
+    outlet
+        .sink
+        .publish(&Publication { entry: &entry, staged: &staged })
+        .map_err(|source| QueryError::Sink { sink_name: outlet.sink.describe(), source })?;
+    faults::point("publish.after-sink");
+    Ok(())
+}
+
+/// Gives one batch to the state store.
+pub(super) fn apply(store: &dyn Store, commit: &Commit) -> Result<(), QueryError> {
+    faults::point("apply.before");
+    let changes: Vec<&Changes> = commit.state.iter().chain(std::iter::once(&commit.meta)).collect();
+    let applied = Applied { batch: Some(commit.header.batch_id), generation: commit.header.generation };
+    store.apply(&changes, applied)?;
+    faults::point("apply.after");
+    Ok(())
+}
+
+/// What a batch gave to the sink of a role, with its index among the batch's sinks.
+pub(super) fn part_of(commit: &Commit, role: SinkRole) -> Option<(usize, &SinkCommit)> {
+    commit.header.sinks.iter().enumerate().find(|(_, part)| part.role == role)
+}
+
+/// What a ledger says once the batch is published.
+pub(super) fn ledger_entry(query_id: &str, commit: &Commit, part: &SinkCommit) -> Ledger {
+    Ledger {
+        query_id: query_id.to_owned(),
+        generation: commit.header.generation,
+        batch_id: commit.header.batch_id,
+        digest: part.digest.clone(),
+    }
+}

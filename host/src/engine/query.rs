@@ -1,0 +1,242 @@
+//! A running query: what it is made of, where it stands, and its life from opening to closing.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::batch;
+use super::checkpoint::Checkpoint;
+use super::commit::{Bootstrap, Commit, SinkRole, SourceRole};
+use super::error::QueryError;
+use super::head::Head;
+use super::operator::{Operator, TimeMode};
+use super::pipeline::Pipeline;
+use super::progress::Progress;
+use super::recovery::{self, Recovered};
+use super::settings::{QuerySettings, Trigger};
+use super::sink::Sink;
+use super::snapshots::Snapshots;
+use super::source::{Source, SourceError};
+use crate::clock::{Clock, Stopwatch};
+use crate::disk::Disk;
+use crate::log::QueryLog;
+use crate::record::RowLayout;
+use crate::state::{Changes, DueIndex, Store};
+
+/// What a query is made of.
+pub struct Parts {
+    /// What processes the rows.
+    pub operator: Arc<dyn Operator>,
+    /// Where they come from.
+    pub input: Box<dyn Source>,
+    /// State to begin with.
+    pub initial_state: Option<Box<dyn Source>>,
+    /// Where emitted rows go.
+    pub sink: Box<dyn Sink>,
+    /// Where malformed rows go, if the policy is to keep them.
+    pub quarantine: Option<Box<dyn Sink>>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Durable I/O.
+    pub disk: Arc<dyn Disk>,
+    /// The checkpoint's folder.
+    pub checkpoint: PathBuf,
+    /// Where state lives.
+    pub store: StoreKind,
+}
+
+/// Where state lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In RocksDB, in the checkpoint.
+    Rocks,
+    /// In memory: gone with the process.
+    Memory,
+}
+
+/// What one look at the query led to.
+#[derive(Debug)]
+pub enum Step {
+    /// A batch was committed and published.
+    Ran(Box<Progress>),
+    /// There is nothing to do now.
+    Idle,
+    /// There is nothing to do now, but there will be: a stream is open, or a batch without rows must wait its turn.
+    Waiting,
+    /// There will never be anything to do again.
+    Ended,
+}
+
+/// A sink with the rows it takes.
+pub(super) struct Outlet {
+    pub(super) role: SinkRole,
+    pub(super) sink: Box<dyn Sink>,
+    pub(super) layout: RowLayout,
+}
+
+/// A query, open: it holds the lock of its checkpoint.
+pub struct Query {
+    pub(super) settings: QuerySettings,
+    pub(super) pipeline: Pipeline,
+    pub(super) input: Box<dyn Source>,
+    pub(super) initial_state: Option<Box<dyn Source>>,
+    pub(super) output: Outlet,
+    pub(super) quarantine: Option<Outlet>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) log: QueryLog,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) due: Arc<DueIndex>,
+    pub(super) head: Head,
+    /// Changes of the catalog that go with the next commit.
+    pub(super) pending_meta: Changes,
+    /// State rows that these changes add or, for dropped variables, remove.
+    pub(super) pending_rows: i64,
+    pub(super) key_groups: u16,
+    pub(super) ranges: Vec<Range<u16>>,
+    pub(super) rowless: Rowless,
+    pub(super) snapshots: Option<Snapshots>,
+    pub(super) recovered: Recovered,
+    pub(super) poisoned: bool,
+    // Last, so that the lock outlives everything that writes below it.
+    pub(super) checkpoint: Checkpoint,
+}
+
+impl Query {
+    /// Opens a query: takes the checkpoint's lock, recovers what was committed, publishes what is pending.
+    ///
+    /// # Errors
+    /// Settings, processor, input, sink or checkpoint that do not fit each other; a damaged checkpoint.
+    pub fn open(settings: QuerySettings, parts: Parts) -> Result<Self, QueryError> {
+        recovery::open(settings, parts)
+    }
+
+    /// Runs the next batch, if there is something to do.
+    ///
+    /// # Errors
+    /// The failure of the batch. Either nothing of it was committed, or the next start publishes it.
+    pub fn step(&mut self) -> Result<Step, QueryError> {
+        if self.poisoned {
+            return Err(QueryError::Poisoned);
+        }
+        batch::run(self)
+    }
+
+    /// Ends the query cleanly: what is not synced is, and the next start is quick.
+    ///
+    /// # Errors
+    /// A failing disk.
+    pub fn close(mut self) -> Result<(), QueryError> {
+        if self.poisoned {
+            return Ok(());
+        }
+        self.log.sync()?;
+        if let Some(snapshots) = self.snapshots.take() {
+            snapshots.finish(&self.checkpoint, &mut self.log, &self.head)?;
+        }
+        Ok(())
+    }
+
+    /// When batches run.
+    pub fn trigger(&self) -> Trigger {
+        self.settings.trigger
+    }
+
+    /// Stable over restarts.
+    pub fn id(&self) -> &str {
+        &self.pipeline.info.query_id
+    }
+
+    /// What opening it found and did.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// Where it stands.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Schema of the emitted rows.
+    pub fn output_schema(&self) -> &crate::record::Schema {
+        &self.pipeline.plan.output
+    }
+
+    pub(super) fn fires_in_event_time(&self) -> bool {
+        self.pipeline.info.time_mode == TimeMode::EventTime
+    }
+
+    /// Whether the initial state has not been read to its end.
+    pub(super) fn bootstrapping(&self) -> bool {
+        self.initial_state.is_some() && self.head.bootstrap != Bootstrap::Done
+    }
+
+    pub(super) fn now_ms(&self) -> Option<i64> {
+        self.clock.now_ms(self.head.next_batch())
+    }
+
+    pub(super) fn source_name(&self, role: SourceRole) -> String {
+        match (role, &self.initial_state) {
+            (SourceRole::InitialState, Some(source)) => source.describe(),
+            _ => self.input.describe(),
+        }
+    }
+
+    pub(super) fn source_failed(&self, role: SourceRole, source: SourceError) -> QueryError {
+        QueryError::Source { source_name: self.source_name(role), source }
+    }
+
+    pub(super) fn keep_snapshots(&mut self, commit: &Commit) -> Result<(), QueryError> {
+        match &mut self.snapshots {
+            None => Ok(()),
+            Some(snapshots) => snapshots.after_batch(&self.checkpoint, &mut self.log, commit),
+        }
+    }
+}
+
+/// Keys of a source's bookkeeping begin with this.
+pub(super) fn bookkeeping_prefix(role: SourceRole) -> &'static [u8] {
+    match role {
+        SourceRole::Input => b"source/input/",
+        SourceRole::InitialState => b"source/initial-state/",
+    }
+}
+
+/// Batches without rows in a row.
+#[derive(Debug, Default)]
+pub(super) struct Rowless {
+    in_a_row: u32,
+    last: Option<Stopwatch>,
+    warned: bool,
+}
+
+impl Rowless {
+    pub(super) fn begin(&mut self) {
+        self.in_a_row += 1;
+        self.last = Some(Stopwatch::start());
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.in_a_row = 0;
+        self.warned = false;
+    }
+
+    pub(super) fn in_a_row(&self) -> u32 {
+        self.in_a_row
+    }
+
+    pub(super) fn elapsed_ms(&self) -> Option<u64> {
+        self.last.as_ref().map(Stopwatch::elapsed_ms)
+    }
+
+    pub(super) fn warn_once(&mut self, expiry_ms: i64) {
+        if !std::mem::replace(&mut self.warned, true) {
+            tracing::warn!(
+                code = "TIMER_LOOP",
+                expiry_ms,
+                "timers of this processor have re-armed themselves at or before the watermark in {} batches without \
+                 rows; they wait until the watermark moves",
+                self.in_a_row
+            );
+        }
+    }
+}

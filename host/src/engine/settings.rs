@@ -1,0 +1,97 @@
+//! What a person decides about a query, apart from the processor, the source and the sink.
+
+use std::collections::BTreeMap;
+
+use super::operator::{OutputMode, TimeMode};
+use super::output::OutputLimits;
+use super::source::ReadLimits;
+use crate::state::StateLimits;
+
+/// Settings of one query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QuerySettings {
+    /// For people; kept in the checkpoint, and a checkpoint of another name is refused.
+    pub name: Option<String>,
+    /// Names of the grouping key columns, in order.
+    pub key: Vec<String>,
+    /// When timers and TTL move.
+    pub time_mode: TimeMode,
+    /// What emitted rows mean.
+    pub output_mode: OutputMode,
+    /// Event-time column and delay.
+    pub watermark: Option<WatermarkSettings>,
+    /// When batches run.
+    pub trigger: Trigger,
+    /// Worker threads; each owns a range of key groups.
+    pub workers: u16,
+    /// Key groups of a new checkpoint; an existing one keeps its own.
+    pub key_groups: u16,
+    /// How much one batch reads.
+    pub read: ReadLimits,
+    /// How much one worker may emit in a batch.
+    pub output: OutputLimits,
+    /// How much one worker may write in a batch.
+    pub state: StateLimits,
+    /// What becomes of malformed rows.
+    pub bad_rows: BadRows,
+    /// The author's settings, sorted by name.
+    pub parameters: BTreeMap<String, String>,
+    /// Seed of a new checkpoint; None: a random one.
+    pub seed: Option<u64>,
+    /// Least time between two batches without rows.
+    pub min_batch_interval_ms: u64,
+    /// TTL alone runs a batch at most this often.
+    pub ttl_sweep_ms: u64,
+    /// When snapshots are taken and how long batches are kept.
+    pub retention: Retention,
+}
+
+/// Event time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatermarkSettings {
+    /// A TIMESTAMP column of the input.
+    pub column: String,
+    /// How far behind the latest event time a row may come.
+    pub delay_ms: u64,
+}
+
+/// When batches run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// Process what is there, then end.
+    AvailableNow,
+    /// One batch per interval, in milliseconds.
+    Interval(u64),
+    /// A batch as soon as there are rows or a timer is due.
+    Continuous,
+}
+
+/// What becomes of rows that do not fit the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BadRows {
+    /// The batch fails; nothing of it is committed.
+    Fail,
+    /// They are counted and left out.
+    Skip,
+    /// They are published, with the reason, to a directory of their own.
+    Quarantine,
+}
+
+/// How much of the past a checkpoint keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// A snapshot at least every so many batches.
+    pub snapshot_batches: u64,
+    /// And at least after so many bytes of log.
+    pub snapshot_bytes: u64,
+    /// Batches that can be replayed.
+    pub batches: u64,
+}
+
+impl Default for Retention {
+    /// 100 batches, as in the model we follow; a restart replays at most 64 MiB of log.
+    fn default() -> Self {
+        Self { snapshot_batches: 100, snapshot_bytes: 64 << 20, batches: 100 }
+    }
+}

@@ -1,0 +1,257 @@
+//! The final bytes of a batch's output, durable before the batch commits, so that a newer host publishes the same.
+//!
+//! A small output stands in the commit record; a large one in a file of the staging folder, named by the record.
+
+use std::collections::VecDeque;
+use std::io::{self, BufReader, Read, Write};
+
+use arrow_array::RecordBatch;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::checkpoint::{Checkpoint, StagedFile};
+use super::commit::StagedAt;
+use super::error::QueryError;
+use super::faults;
+use super::output::{Output, SpoolReader};
+use super::sink::{Sink, SinkError};
+use crate::record::{PackedRows, RowEncoder, RowLayout, decode_rows, push_row};
+
+/// Output up to this size stands in the commit record, where it needs no fsync of its own.
+const INLINE_BYTES_MAX: usize = 1 << 20;
+
+/// Rows decoded at a time.
+const ROWS_PER_CHUNK: usize = 8192;
+
+/// Packed bytes decoded at a time, unless one row is larger.
+const BYTES_PER_CHUNK: usize = 4 << 20;
+
+/// The output of one batch for one sink.
+#[derive(Debug)]
+pub struct StagedOutput {
+    /// Rows in it.
+    pub rows: u64,
+    /// XXH3-128 of the packed rows, in hex.
+    pub digest: String,
+    /// Where the final bytes are.
+    pub at: StagedAt,
+    /// The bytes, where they go into the record.
+    pub inline: Option<Vec<u8>>,
+}
+
+/// Stages the workers' output in published order: phase after phase, each in range order.
+///
+/// # Errors
+/// A sink that cannot encode the rows, a full disk.
+pub fn stage_output(
+    checkpoint: &Checkpoint,
+    sink: &dyn Sink,
+    layout: &RowLayout,
+    outputs: Vec<Output>,
+    batch_id: u64,
+) -> Result<StagedOutput, QueryError> {
+    let rows = outputs.iter().map(Output::rows).sum();
+    let mut reader = OutputReader::new(layout, outputs)?;
+    if rows == 0 {
+        return Ok(StagedOutput { rows, digest: reader.digest(), at: StagedAt::Nowhere, inline: None });
+    }
+    let mut target = Target::new(checkpoint, batch_id);
+    let encoded = sink.encode(&mut reader, &mut target);
+    let (at, inline) = target.finish(sink, encoded)?;
+    Ok(StagedOutput { rows, digest: reader.digest(), at, inline })
+}
+
+/// Stages one batch of rows of the host's own making.
+///
+/// # Errors
+/// As [`stage_output`].
+pub fn stage_rows(
+    checkpoint: &Checkpoint,
+    sink: &dyn Sink,
+    layout: &RowLayout,
+    rows: Option<RecordBatch>,
+    batch_id: u64,
+) -> Result<StagedOutput, QueryError> {
+    let mut digest = Xxh3::new();
+    let Some(batch) = rows.filter(|batch| batch.num_rows() > 0) else {
+        return Ok(StagedOutput { rows: 0, digest: hex(&digest), at: StagedAt::Nowhere, inline: None });
+    };
+    let encoder =
+        RowEncoder::new(layout, &batch).map_err(|error| QueryError::settings("HOST_DEFECT", error.to_string()))?;
+    let (mut row, mut framed) = (Vec::new(), Vec::new());
+    for number in 0..batch.num_rows() {
+        row.clear();
+        framed.clear();
+        encoder.encode(number, &mut row);
+        push_row(&mut framed, &row);
+        digest.update(&framed);
+    }
+    let count = batch.num_rows() as u64;
+    let mut target = Target::new(checkpoint, batch_id);
+    let encoded = sink.encode(&mut std::iter::once(Ok(batch)), &mut target);
+    let (at, inline) = target.finish(sink, encoded)?;
+    Ok(StagedOutput { rows: count, digest: hex(&digest), at, inline })
+}
+
+/// The digest of the workers' output as [`stage_output`] computes it, without staging anything.
+///
+/// # Errors
+/// A spilled output that cannot be read.
+pub fn digest_output(layout: &RowLayout, outputs: Vec<Output>) -> Result<String, QueryError> {
+    let mut reader = OutputReader::new(layout, outputs)?;
+    while let Some(chunk) = reader.next_chunk().map_err(|source| QueryError::Sink { sink_name: "replay".into(), source })?
+    {
+        drop(chunk);
+    }
+    Ok(reader.digest())
+}
+
+/// Reads packed rows of many spools as record batches and digests them on the way.
+struct OutputReader<'a> {
+    layout: &'a RowLayout,
+    spools: VecDeque<BufReader<SpoolReader>>,
+    digest: Xxh3,
+}
+
+impl<'a> OutputReader<'a> {
+    fn new(layout: &'a RowLayout, outputs: Vec<Output>) -> Result<Self, QueryError> {
+        let (mut spools, mut timers) = (VecDeque::new(), VecDeque::new());
+        for output in outputs {
+            let [input_rows, timer_rows] = output.into_readers()?;
+            spools.push_back(BufReader::new(input_rows));
+            timers.push_back(BufReader::new(timer_rows));
+        }
+        spools.append(&mut timers);
+        Ok(Self { layout, spools, digest: Xxh3::new() })
+    }
+
+    /// XXH3-128 of all rows read so far, with their framing.
+    fn digest(&self) -> String {
+        hex(&self.digest)
+    }
+
+    /// The next rows, framed.
+    fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, SinkError> {
+        let (mut framed, mut rows) = (Vec::new(), 0);
+        while rows < ROWS_PER_CHUNK && framed.len() < BYTES_PER_CHUNK {
+            let Some(spool) = self.spools.front_mut() else { break };
+            let mut head = [0u8; 8];
+            match spool.read_exact(&mut head) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.spools.pop_front();
+                    continue;
+                }
+                Err(error) => return Err(unreadable(error)),
+            }
+            let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+            let start = framed.len() + head.len();
+            framed.extend_from_slice(&head);
+            framed.resize(start + length, 0);
+            spool.read_exact(framed.get_mut(start..).unwrap_or_default()).map_err(unreadable)?;
+            rows += 1;
+        }
+        self.digest.update(&framed);
+        Ok((rows > 0).then_some(framed))
+    }
+}
+
+impl Iterator for OutputReader<'_> {
+    type Item = Result<RecordBatch, SinkError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let framed = match self.next_chunk() {
+            Ok(chunk) => chunk?,
+            Err(error) => return Some(Err(error)),
+        };
+        let rows: Result<Vec<&[u8]>, _> = PackedRows::new(&framed).collect();
+        Some(match rows {
+            Ok(rows) => decode_rows(self.layout, rows).map_err(unreadable),
+            Err(error) => Err(unreadable(error)),
+        })
+    }
+}
+
+/// Takes the final bytes: in memory at first, in a staged file once they are many.
+struct Target<'a> {
+    checkpoint: &'a Checkpoint,
+    batch_id: u64,
+    inline: Vec<u8>,
+    file: Option<StagedFile>,
+    failure: Option<io::Error>,
+}
+
+impl<'a> Target<'a> {
+    fn new(checkpoint: &'a Checkpoint, batch_id: u64) -> Self {
+        Self { checkpoint, batch_id, inline: Vec::new(), file: None, failure: None }
+    }
+
+    fn finish(
+        mut self,
+        sink: &dyn Sink,
+        encoded: Result<(), SinkError>,
+    ) -> Result<(StagedAt, Option<Vec<u8>>), QueryError> {
+        let staging_failed = |source| QueryError::Staging {
+            batch_id: self.batch_id,
+            path: self.checkpoint.staging_dir(),
+            source,
+        };
+        if let Some(failure) = self.failure.take() {
+            return Err(staging_failed(failure));
+        }
+        encoded.map_err(|source| QueryError::Sink { sink_name: sink.describe(), source })?;
+        match self.file.take() {
+            None => Ok((StagedAt::Record, Some(std::mem::take(&mut self.inline)))),
+            Some(file) => {
+                faults::point("stage.before-sync");
+                let name = file.finish().map_err(staging_failed)?;
+                faults::point("stage.after-sync");
+                Ok((StagedAt::File(name), None))
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.file.is_none() && self.inline.len() + bytes.len() <= INLINE_BYTES_MAX {
+            self.inline.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let file = none.insert(self.checkpoint.stage(self.batch_id)?);
+                file.write_all(&std::mem::take(&mut self.inline))?;
+                file
+            }
+        };
+        file.write_all(bytes)
+    }
+}
+
+impl Write for Target<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.take(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => {
+                let again = io::Error::new(error.kind(), error.to_string());
+                self.failure.get_or_insert(error);
+                Err(again)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn hex(digest: &Xxh3) -> String {
+    format!("{:032x}", digest.digest128())
+}
+
+fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> SinkError {
+    SinkError {
+        code: "HOST_DEFECT",
+        message: format!("emitted rows cannot be read back: {error}"),
+        source: Some(Box::new(error)),
+    }
+}

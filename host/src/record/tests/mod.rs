@@ -1,0 +1,1 @@
+//! Specification of rows, by example and by property.
