@@ -45,6 +45,8 @@ pub(super) struct Feed {
     call_bytes: usize,
     /// The guest has been told that this call has no more chunks.
     ended: bool,
+    /// The guest has asked for timers before, so those of further groups are read ahead as well.
+    timers_used: bool,
     digest: Xxh3,
 }
 
@@ -61,6 +63,8 @@ struct DueTimers {
     expiries_ms: Vec<i64>,
     /// Rows taken before `expiries_ms[0]`; rows are numbered through the phase.
     taken: usize,
+    /// Scratch.
+    of_next: Vec<i64>,
 }
 
 /// A group whose rows have not all been sent.
@@ -101,6 +105,7 @@ impl Feed {
             next_id: 0,
             call_bytes: 0,
             ended: true,
+            timers_used: false,
             digest: Xxh3::new(),
         }
     }
@@ -132,7 +137,7 @@ impl Feed {
 
     /// Ends the chunk in hand and packs the next one. None: the call has no more.
     pub(super) fn next(&mut self, session: &mut Session) -> Result<Option<Arc<Vec<u8>>>, Refusal> {
-        self.end_chunk(session)?;
+        self.end_chunk(session);
         self.fill_window(session)?;
         let continued = self.window.front().is_some_and(|group| group.id.is_some());
         if self.window.is_empty() || (self.call_bytes >= CALL_BYTES && !continued) {
@@ -167,16 +172,21 @@ impl Feed {
         self.chunk.continues.then(|| self.chunk.first_id.wrapping_add(groups).wrapping_sub(1))
     }
 
+    /// The guest reads or writes timers.
+    pub(super) fn use_timers(&mut self) {
+        self.timers_used = true;
+    }
+
     /// XXH3-128 over all chunks, in order.
     pub(super) fn digest(&self) -> u128 {
         self.digest.digest128()
     }
 
     /// Timers that were sent are gone, unless the guest registered them again.
-    fn end_chunk(&mut self, session: &mut Session) -> Result<(), Refusal> {
+    fn end_chunk(&mut self, session: &mut Session) {
         if let Source::Timers(timers) = &mut self.source {
             for (group, rows) in &self.chunk.groups {
-                session.delivered(*group, timers.of(rows))?;
+                session.delivered(*group, timers.of(rows));
             }
             if let Some((_, rows)) = self.chunk.groups.last() {
                 timers.forget_before(rows.end);
@@ -184,7 +194,6 @@ impl Feed {
         }
         self.chunk.groups.clear();
         self.chunk.continues = false;
-        Ok(())
     }
 
     /// Takes further groups until there are enough for a chunk, and reads their values ahead.
@@ -197,6 +206,9 @@ impl Feed {
         let new: Vec<GroupId> = self.window.iter().skip(known).map(|waiting| waiting.group).collect();
         if !new.is_empty() {
             session.prefetch(&self.prefetch, &new)?;
+            if self.timers_used {
+                session.prefetch_timers(&new)?;
+            }
         }
         Ok(())
     }
@@ -313,10 +325,10 @@ impl Source {
                 Ok(Some((session.enter(GroupingKey { hash: group.hash, row }), group.rows.clone())))
             }
             Self::Timers(timers) => {
-                let begin = timers.expiries_ms.len();
-                let group = session.next_due(&mut timers.expiries_ms)?;
-                let rows = timers.taken + begin..timers.taken + timers.expiries_ms.len();
-                Ok(group.map(|group| (group, rows)))
+                let Some(group) = session.next_due(&mut timers.of_next)? else { return Ok(None) };
+                let begin = timers.taken + timers.expiries_ms.len();
+                timers.expiries_ms.extend_from_slice(&timers.of_next);
+                Ok(Some((group, begin..begin + timers.of_next.len())))
             }
         }
     }
@@ -375,3 +387,6 @@ fn put_u32(out: &mut [u8], at: usize, number: usize) -> Result<(), Refusal> {
 fn host_error(what: &'static str) -> Refusal {
     Refusal::Host(format!("a chunk could not be packed: {what}").into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -138,7 +138,7 @@ impl<'a> Op<'a> {
             .try_into()
             .map_err(|_| Refusal::violation(format!("a timer of {} bytes; it has 8", self.payload.len())))?;
         let expiry_ms = i64::from_le_bytes(expiry_ms);
-        batch.check_timers()?;
+        batch.use_timers()?;
         Ok(match self.code {
             TIMER_REGISTER => batch.session.register_timer(group, expiry_ms)?,
             _ => batch.session.delete_timer(group, expiry_ms)?,
@@ -181,7 +181,8 @@ impl Variable {
 
 impl Batch {
     /// Timers need a time mode that moves them.
-    pub(super) fn check_timers(&self) -> Result<(), Refusal> {
+    pub(super) fn use_timers(&mut self) -> Result<(), Refusal> {
+        self.feed.use_timers();
         match self.time_mode {
             TimeMode::None => Err(Refusal::fault(
                 "STATEFUL_PROCESSOR_CANNOT_PERFORM_OPERATION_WITH_INVALID_TIME_MODE",
@@ -207,3 +208,6 @@ fn words(head: &[u8; HEAD_BYTES]) -> [u32; 4] {
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *head;
     [[a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]].map(u32::from_le_bytes)
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@
 mod bindings;
 mod cache;
 mod chunk;
+mod componentize;
 mod convert;
 mod declarations;
 mod effects;
@@ -33,7 +34,13 @@ mod random;
 mod state_host;
 mod wasi;
 
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
 pub use cache::CompileCache;
+pub use componentize::{ComponentizeError, componentize, imports};
 pub use engine::{Metering, Sandbox, TICK};
 pub use error::ComponentError;
 pub use limits::Limits;

@@ -124,6 +124,10 @@ impl Processor {
 }
 
 impl Operator for Processor {
+    fn identity(&self) -> String {
+        format!("sha256:{}", self.digest())
+    }
+
     fn plan(&self, query: &QueryInfo) -> Result<OperatorPlan, OperatorError> {
         let place = Place { query_seed: query.seed, batch_id: 0, step: query.step, key_group: 0 };
         let time = TimerValues { processing_time_ms: 0, watermark_ms: 0 };

@@ -84,7 +84,7 @@ impl Batch {
 
     /// The first page of a group's timers.
     pub(super) fn timers(&mut self, group_id: u32) -> Result<TimersPage, Refusal> {
-        self.check_timers()?;
+        self.use_timers()?;
         let group = self.group(group_id)?;
         let expiries_ms = self.session.timers(group)?.to_vec();
         self.timers_page(group_id, expiries_ms)
