@@ -16,7 +16,7 @@ use arrow_cast::CastOptions;
 use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
 
 use super::arrow::{
-    element_field, entries_field, entry_fields, field_to_arrow, type_from_arrow, type_to_arrow,
+    UTC, element_field, entries_field, entry_fields, field_to_arrow, type_from_arrow, type_to_arrow,
 };
 use super::error::{BadRow, CastError, join_path};
 use super::packed::cell::fits_precision;
@@ -235,7 +235,7 @@ fn convert_timestamp(array: &ArrayRef, unit: TimeUnit) -> TimestampMicrosecondAr
             convert::<TimestampNanosecondType>(array, |ns| Some(ns.div_euclid(1_000)))
         }
     }
-    .with_timezone_utc()
+    .with_timezone(UTC)
 }
 
 fn convert_array(array: &ArrayRef, element: &DataType) -> Result<Converted, ArrowError> {
