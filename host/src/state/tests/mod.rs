@@ -1,0 +1,1 @@
+//! Behaviour of state as a whole, on both stores.
