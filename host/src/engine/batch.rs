@@ -15,13 +15,13 @@ use super::pipeline::{BatchWork, Done, Runs, Share};
 use super::plan::{self, Next, Plan};
 use super::progress::{Durations, EventTime, Progress, SinkProgress, SourceProgress, StateOperator};
 use super::publish;
-use super::query::{Query, Step, bookkeeping_prefix};
 use super::quarantine;
+use super::query::{Query, Step, bookkeeping_prefix};
 use super::route::{LateRows, Routed};
 use super::settings::BadRows;
 use super::stage::{StagedOutput, stage_output, stage_rows};
 use crate::clock::Stopwatch;
-use crate::log::Durability;
+use crate::log::{Durability, RecordRef};
 use crate::state::{Changes, SessionMetrics};
 
 /// Runs the next batch, if there is something to do.
@@ -44,9 +44,9 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
     let counted = processed.counted.clone();
 
     let commit = record(query, &mut plan, processed, seen);
-    let ((), commit_ms) = timed(|| append(query, &commit))?;
+    let (at, commit_ms) = timed(|| append(query, &commit))?;
 
-    let ((), publish_ms) = timed(|| publish::publish(query, &commit))?;
+    let ((), publish_ms) = timed(|| publish::publish(query, &commit, at))?;
 
     let durations = Durations {
         read: plan.read_ms,
@@ -187,7 +187,7 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
     for (role, outlet, staged) in outlets {
         if let (Some(outlet), Some(staged)) = (outlet, staged) {
             if let Some(bytes) = staged.inline {
-                inline.push((sinks.len(), bytes));
+                inline.push((sinks.len() as u8, bytes));
             }
             sinks.push(SinkCommit {
                 role,
@@ -230,12 +230,11 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
     Commit { header, state: changes, meta, output: inline, input }
 }
 
-fn append(query: &mut Query, commit: &Commit) -> Result<(), QueryError> {
-    let record = commit.to_record()?;
+fn append(query: &mut Query, commit: &Commit) -> Result<RecordRef, QueryError> {
     faults::point("commit.before-append");
-    query.log.append(&record, Durability::Synced)?;
+    let record = commit.append(&mut query.log, Durability::Synced)?;
     faults::point("commit.after-sync");
-    Ok(())
+    Ok(record)
 }
 
 fn report(query: &Query, header: &CommitHeader, counted: Counted, durations: Durations) -> Progress {

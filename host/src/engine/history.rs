@@ -39,7 +39,7 @@ impl History {
     /// # Errors
     /// `LOG_CORRUPT`, `LOG_VERSION_UNSUPPORTED`, a failing disk.
     pub fn open(checkpoint: &Checkpoint, watermark: Option<&WatermarkSettings>) -> Result<Self, QueryError> {
-        let (log, records) = QueryLog::open(checkpoint.disk(), &checkpoint.log_dir())?;
+        let (log, records) = QueryLog::open(checkpoint.disk(), &checkpoint.log_dir(), &checkpoint.metadata().query_id)?;
         let mut history =
             Self { log, head: Head::new(watermark), batches: Vec::new(), last: None, staged: Vec::new() };
         for record in records {

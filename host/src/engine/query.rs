@@ -19,7 +19,7 @@ use super::snapshots::Snapshots;
 use super::source::{Source, SourceError};
 use crate::clock::{Clock, Stopwatch};
 use crate::disk::Disk;
-use crate::log::QueryLog;
+use crate::log::{QueryLog, RecordRef};
 use crate::record::RowLayout;
 use crate::state::{Changes, DueIndex, Store};
 
@@ -185,10 +185,10 @@ impl Query {
         QueryError::Source { source_name: self.source_name(role), source }
     }
 
-    pub(super) fn keep_snapshots(&mut self, commit: &Commit) -> Result<(), QueryError> {
+    pub(super) fn keep_snapshots(&mut self, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {
         match &mut self.snapshots {
             None => Ok(()),
-            Some(snapshots) => snapshots.after_batch(&self.checkpoint, &mut self.log, commit),
+            Some(snapshots) => snapshots.after_batch(&self.checkpoint, &mut self.log, commit, at),
         }
     }
 }
