@@ -181,4 +181,3 @@ fn row_text(batch: &RecordBatch, row: usize) -> String {
 fn not_parquet(path: &Path, error: &ArrowError) -> ReadError {
     ReadError::NotParquet { path: path.to_owned(), problem: error.to_string() }
 }
-

@@ -50,7 +50,7 @@ impl TextFormat {
 
 /// The columns of a source: all of them, and those that are read.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub(crate) struct Columns {
     /// As the source has them.
     pub all: SchemaRef,
     /// As they are wanted.
@@ -59,7 +59,7 @@ pub struct Columns {
 
 /// Decodes the rows of one stream.
 #[derive(Debug)]
-pub struct TextDecoder {
+pub(crate) struct TextDecoder {
     origin: Arc<str>,
     columns: Columns,
     format: RowFormat,
@@ -78,7 +78,7 @@ enum RowFormat {
 
 impl TextDecoder {
     /// At the start of a stream; `origin` names it in rejected rows. None: a type is not canonical.
-    pub fn new(format: &TextFormat, columns: Columns, origin: Arc<str>) -> Option<Self> {
+    pub(crate) fn new(format: &TextFormat, columns: Columns, origin: Arc<str>) -> Option<Self> {
         let table = Table::new(Arc::clone(&columns.wanted))?;
         let format = match format {
             TextFormat::JsonLines => RowFormat::Json(JsonReader::default()),
@@ -94,7 +94,7 @@ impl TextDecoder {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read_header(&mut self, row: RawRow<'_>) -> Result<(), String> {
+    pub(crate) fn read_header(&mut self, row: RawRow<'_>) -> Result<(), String> {
         if row.is_cut() {
             return Err(too_long(row).reason);
         }
@@ -109,7 +109,7 @@ impl TextDecoder {
     ///
     /// # Errors
     /// Arrow's, which would be a defect.
-    pub fn read(&mut self, row: RawRow<'_>, number: u64, slice: &mut Slice) -> Result<bool, ArrowError> {
+    pub(crate) fn read(&mut self, row: RawRow<'_>, number: u64, slice: &mut Slice) -> Result<bool, ArrowError> {
         let content = if number == 1 { without_mark(row.content()) } else { row.content() };
         if content.iter().all(u8::is_ascii_whitespace) {
             return Ok(false);
@@ -134,7 +134,7 @@ impl TextDecoder {
     ///
     /// # Errors
     /// Arrow's, which would be a defect.
-    pub fn flush(&mut self, slice: &mut Slice) -> Result<(), ArrowError> {
+    pub(crate) fn flush(&mut self, slice: &mut Slice) -> Result<(), ArrowError> {
         self.table_bytes = 0;
         slice.batches.extend(self.table.take()?);
         Ok(())
@@ -160,6 +160,6 @@ fn too_long(row: RawRow<'_>) -> RowFault {
 }
 
 /// Drops the byte order mark that some programs put in front of UTF-8.
-pub fn without_mark(row: &[u8]) -> &[u8] {
+pub(crate) fn without_mark(row: &[u8]) -> &[u8] {
     row.strip_prefix(b"\xef\xbb\xbf").unwrap_or(row)
 }

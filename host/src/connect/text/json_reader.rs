@@ -11,12 +11,12 @@ use arrow_schema::{Fields, SchemaRef};
 
 use super::column::{ArrayColumn, Cell, Column, StructColumn};
 use super::json_scan::{Kind, Scanner};
-use super::scalar::{expected, excerpt, push_text};
+use super::scalar::{excerpt, expected, push_text};
 use super::table::{RowFault, Table};
 
 /// Reads lines into the columns of a table.
 #[derive(Debug, Default)]
-pub struct JsonReader {
+pub(crate) struct JsonReader {
     layout: MemberLayout,
 }
 
@@ -25,7 +25,7 @@ impl JsonReader {
     ///
     /// # Errors
     /// Why the row was rejected.
-    pub fn read(&mut self, line: &[u8], table: &mut Table) -> Result<(), RowFault> {
+    pub(crate) fn read(&mut self, line: &[u8], table: &mut Table) -> Result<(), RowFault> {
         let layout = &mut self.layout;
         table.push_row(|schema, columns, row| {
             let line = std::str::from_utf8(line)
@@ -297,7 +297,8 @@ fn read_struct(scanner: &mut Scanner<'_>, rows: &mut StructColumn) -> Result<(),
     let row = rows.len();
     let result = read_struct_members(scanner, rows, row);
     let result = result.and_then(|()| {
-        let missing = rows.columns.iter().zip(&rows.fields).find(|(column, field)| column.len() == row && !field.is_nullable());
+        let missing =
+            rows.columns.iter().zip(&rows.fields).find(|(column, field)| column.len() == row && !field.is_nullable());
         missing.map_or(Ok(()), |(_, field)| Err(RowFault::null(field.name())))
     });
     rows.close(Cell::Value);
@@ -418,7 +419,19 @@ mod tests {
 
     #[test]
     fn a_line_is_one_object_whose_names_are_unique() {
-        for line in ["", "1", "[]", "{}{}", "{\"x\":1,\"x\":1}", "{\"x\":1,\"X\":1}", "{\"x\":1,}", "{\"x\":}", "{\"m\":{\"a\":1,\"a\":1}}", "{\"p\":[[1]]}", "{\"p\":[[1,2,3]]}"] {
+        for line in [
+            "",
+            "1",
+            "[]",
+            "{}{}",
+            "{\"x\":1,\"x\":1}",
+            "{\"x\":1,\"X\":1}",
+            "{\"x\":1,}",
+            "{\"x\":}",
+            "{\"m\":{\"a\":1,\"a\":1}}",
+            "{\"p\":[[1]]}",
+            "{\"p\":[[1,2,3]]}",
+        ] {
             assert_eq!(code("x INT, m MAP<STRING, INT>, p MAP<INT, INT>", line), Some(MALFORMED_ROW), "{line}");
         }
         let mut table = Table::new(Schema::parse("x STRING").unwrap().to_arrow()).unwrap();

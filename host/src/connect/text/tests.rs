@@ -9,7 +9,8 @@ use super::*;
 use crate::engine::source::Slice;
 use crate::record::Schema;
 
-const SCALARS: &str = "a BOOLEAN, b TINYINT, c BIGINT, d FLOAT, e DOUBLE, f DECIMAL(20,3), g STRING, h BINARY, i DATE, j TIMESTAMP";
+const SCALARS: &str =
+    "a BOOLEAN, b TINYINT, c BIGINT, d FLOAT, e DOUBLE, f DECIMAL(20,3), g STRING, h BINARY, i DATE, j TIMESTAMP";
 
 fn read(format: &TextFormat, ddl: &str, text: &[u8]) -> Slice {
     let schema = Schema::parse(ddl).unwrap().to_arrow();
@@ -46,7 +47,8 @@ fn csv(batch: &RecordBatch, dialect: &CsvDialect) -> String {
 
 #[test]
 fn the_forms_of_json_lines() {
-    let ddl = format!("{SCALARS}, k ARRAY<INT>, l MAP<STRING, INT>, m MAP<INT, STRING>, n STRUCT<x: INT, y: ARRAY<STRING>>");
+    let ddl =
+        format!("{SCALARS}, k ARRAY<INT>, l MAP<STRING, INT>, m MAP<INT, STRING>, n STRUCT<x: INT, y: ARRAY<STRING>>");
     let lines = [
         r#"{"a":true,"b":-1,"c":9223372036854775807,"d":0.1,"e":1e300,"f":"12345678901234567.890","g":"é\"\\\n\u0001","h":"AP8=","i":"2013-01-31","j":"2013-01-31T10:00:00.500Z","k":[1,null],"l":{"b":1,"a":null},"m":[[2,"x"],[1,null]],"n":{"x":null,"y":["z"]}}"#,
         r#"{"a":null,"b":null,"c":null,"d":"NaN","e":"-Infinity","f":null,"g":null,"h":null,"i":null,"j":null,"k":null,"l":null,"m":null,"n":null}"#,
