@@ -15,14 +15,14 @@ use super::pipeline::{BatchWork, Done, Runs, Share};
 use super::plan::{self, Next, Plan};
 use super::progress::{Durations, EventTime, Progress, SinkProgress, SourceProgress, StateOperator};
 use super::publish;
-use super::query::{Query, Step, bookkeeping_prefix};
 use super::quarantine;
+use super::query::{Query, Step, bookkeeping_prefix};
 use super::route::{LateRows, Routed};
 use super::settings::BadRows;
 use super::stage::{StagedOutput, stage_output, stage_rows};
 use crate::clock::Stopwatch;
-use crate::log::Durability;
-use crate::state::{Changes, SessionMetrics};
+use crate::log::{Durability, RecordRef};
+use crate::state::{Changes, Family, SessionMetrics};
 
 /// Runs the next batch, if there is something to do.
 pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
@@ -44,9 +44,9 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
     let counted = processed.counted.clone();
 
     let commit = record(query, &mut plan, processed, seen);
-    let ((), commit_ms) = timed(|| append(query, &commit))?;
+    let (at, commit_ms) = timed(|| append(query, &commit))?;
 
-    let ((), publish_ms) = timed(|| publish::publish(query, &commit))?;
+    let ((), publish_ms) = timed(|| publish::publish(query, &commit, at))?;
 
     let durations = Durations {
         read: plan.read_ms,
@@ -98,9 +98,9 @@ fn process(query: &Query, plan: &Plan, routed: Routed) -> Result<Vec<Done>, Quer
     let shares = query.ranges.iter().map(|key_groups| {
         let rows = if routed.rows() == 0 { GroupedRows::default() } else { routed.share(key_groups, query.key_groups) };
         // A timer registered by a row of this batch may be due at once, so every share with rows runs both phases.
-        let runs = if !rows.groups.is_empty() || threshold_ms.is_some_and(|at| query.due.timer_due(key_groups, at)) {
+        let runs = if !rows.groups.is_empty() || threshold_ms.is_some_and(|at| key_groups.clone().any(|group| query.due.timers_due(group, at).is_some())) {
             Some(Runs::Processor)
-        } else if query.due.ttl_due(key_groups, plan.time.processing_time_ms) {
+        } else if key_groups.clone().any(|group| query.due.ttl_due(group, plan.time.processing_time_ms).is_some()) {
             Some(Runs::EvictionOnly)
         } else {
             None
@@ -109,7 +109,7 @@ fn process(query: &Query, plan: &Plan, routed: Routed) -> Result<Vec<Done>, Quer
     });
     let shares = shares.flatten().collect();
     drop(routed);
-    query.pipeline.process(&query.store, &work, shares)
+    query.pipeline.process(&query.store, &query.due, &work, shares)
 }
 
 struct Seen {
@@ -157,7 +157,7 @@ fn stage(query: &Query, plan: &Plan, done: Vec<Done>) -> Result<Processed, Query
 }
 
 fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> Commit {
-    let Processed { workers, changes, counted, output, quarantine } = processed;
+    let Processed { workers, mut changes, counted, output, quarantine } = processed;
     let info = &query.pipeline.info;
     let mut sources = Vec::new();
     let mut input = Vec::new();
@@ -169,7 +169,7 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
         let prefix = bookkeeping_prefix(plan.role);
         for (key, value) in std::mem::take(&mut plan.slice.bookkeeping) {
             let key = [prefix, &key].concat();
-            meta.meta(&key, value.as_deref());
+            meta.push(Family::Meta, &key, value.as_deref());
         }
         sources.push(SourceCommit {
             role: plan.role,
@@ -187,7 +187,7 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
     for (role, outlet, staged) in outlets {
         if let (Some(outlet), Some(staged)) = (outlet, staged) {
             if let Some(bytes) = staged.inline {
-                inline.push((sinks.len(), bytes));
+                inline.push((sinks.len() as u8, bytes));
             }
             sinks.push(SinkCommit {
                 role,
@@ -227,15 +227,15 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
         key_groups: query.key_groups,
         ranges: workers,
     };
-    Commit { header, state: changes, meta, output: inline, input }
+    changes.push(meta);
+    Commit { header, changes, output: inline, input }
 }
 
-fn append(query: &mut Query, commit: &Commit) -> Result<(), QueryError> {
-    let record = commit.to_record()?;
+fn append(query: &mut Query, commit: &Commit) -> Result<RecordRef, QueryError> {
     faults::point("commit.before-append");
-    query.log.append(&record, Durability::Synced)?;
+    let record = commit.append(&mut query.log, Durability::Synced)?;
     faults::point("commit.after-sync");
-    Ok(())
+    Ok(record)
 }
 
 fn report(query: &Query, header: &CommitHeader, counted: Counted, durations: Durations) -> Progress {

@@ -9,7 +9,7 @@ use super::error::QueryError;
 use super::operator::{OutputMode, TimeMode, TimerValues};
 use super::output::OutputLimits;
 use super::source::SourceRange;
-use crate::log::{Record, Section};
+use crate::log::{Content, Durability, NewRecord, NewSection, QueryLog, Record, RecordRef, Section};
 use crate::state::{Changes, StateLimits};
 
 /// Version of the header below. A newer one is refused.
@@ -196,14 +196,12 @@ pub struct WorkerCommit {
 pub struct Commit {
     /// Everything but bytes.
     pub header: CommitHeader,
-    /// State changes of every worker, in range order.
-    pub state: Vec<Changes>,
-    /// Bookkeeping of sources and catalog.
-    pub meta: Changes,
+    /// State changes of every worker, in range order; behind them the bookkeeping of sources and catalog.
+    pub changes: Vec<Changes>,
     /// Output that stands in the record, by index of the sink.
-    pub output: Vec<(usize, Vec<u8>)>,
+    pub output: Vec<(u8, Vec<u8>)>,
     /// Input that stands in the record, by index of the source.
-    pub input: Vec<(usize, Vec<u8>)>,
+    pub input: Vec<(u8, Vec<u8>)>,
 }
 
 /// What stands in the query's log.
@@ -225,10 +223,10 @@ pub struct LeftOut {
 const KIND_COMMIT: u8 = 1;
 const KIND_WATERMARK: u8 = 2;
 
-const SECTION_STATE: u8 = 1;
-const SECTION_META: u8 = 2;
-const SECTION_OUTPUT: u8 = 3;
-const SECTION_INPUT: u8 = 4;
+// Names of sections. Output and input are numbered by sink and source.
+const SECTION_CHANGES: u8 = 1;
+const SECTION_OUTPUT: u8 = 16;
+const SECTION_INPUT: u8 = 32;
 
 impl Entry {
     /// Reads the bytes of the log.
@@ -247,36 +245,32 @@ impl Entry {
 }
 
 impl LeftOut {
-    /// The bytes of the log.
+    /// Puts it into the log.
     ///
     /// # Errors
-    /// Never for an entry that this host made.
-    pub fn to_record(&self) -> Result<Record, QueryError> {
+    /// A failing disk.
+    pub fn append(&self, log: &mut QueryLog, durability: Durability) -> Result<RecordRef, QueryError> {
         let header = serde_json::to_vec(self).map_err(QueryError::malformed_record)?;
-        Ok(Record { kind: KIND_WATERMARK, header, sections: Vec::new() })
+        Ok(log.append(NewRecord { kind: KIND_WATERMARK, header: &header, sections: Vec::new() }, durability)?)
     }
 }
 
 impl Commit {
-    /// The bytes of the log.
+    /// Puts it into the log. When this returns, the batch exists.
     ///
     /// # Errors
-    /// Never for a batch that this host made.
-    pub fn to_record(&self) -> Result<Record, QueryError> {
+    /// A failing disk.
+    pub fn append(&self, log: &mut QueryLog, durability: Durability) -> Result<RecordRef, QueryError> {
         let header = serde_json::to_vec(&self.header).map_err(QueryError::malformed_record)?;
-        Ok(Record { kind: KIND_COMMIT, header, sections: self.sections() })
+        Ok(log.append(NewRecord { kind: KIND_COMMIT, header: &header, sections: self.sections() }, durability)?)
     }
 
-    fn sections(&self) -> Vec<Section> {
-        let mut sections = Vec::new();
-        for changes in &self.state {
-            sections.push(Section { kind: SECTION_STATE, index: 0, bytes: changes.as_bytes().to_vec() });
-        }
-        sections.push(Section { kind: SECTION_META, index: 0, bytes: self.meta.as_bytes().to_vec() });
-        for (kind, attachments) in [(SECTION_OUTPUT, &self.output), (SECTION_INPUT, &self.input)] {
-            for (index, bytes) in attachments {
-                sections.push(Section { kind, index: *index as u32, bytes: bytes.clone() });
-            }
+    fn sections(&self) -> Vec<NewSection<'_>> {
+        let section = |name, bytes| NewSection { name, content: Content::Bytes(bytes) };
+        let mut sections: Vec<_> =
+            self.changes.iter().map(|changes| section(SECTION_CHANGES, changes.as_bytes())).collect();
+        for (base, attachments) in [(SECTION_OUTPUT, &self.output), (SECTION_INPUT, &self.input)] {
+            sections.extend(attachments.iter().map(|(index, bytes)| section(base + *index, bytes.as_slice())));
         }
         sections
     }
@@ -292,18 +286,17 @@ impl Commit {
         }
         let header = serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?;
         let mut commit =
-            Self { header, state: Vec::new(), meta: Changes::default(), output: Vec::new(), input: Vec::new() };
-        for Section { kind, index, bytes } in record.sections {
-            match kind {
-                SECTION_STATE => commit.state.push(Changes::from_bytes(bytes)?),
-                SECTION_META => commit.meta = Changes::from_bytes(bytes)?,
-                SECTION_OUTPUT => commit.output.push((index as usize, bytes)),
-                SECTION_INPUT => commit.input.push((index as usize, bytes)),
-                kind => return Err(QueryError::newer_log(format!("a section of kind {kind}"))),
+            Self { header, changes: Vec::new(), output: Vec::new(), input: Vec::new() };
+        for Section { name, bytes } in record.sections {
+            match name {
+                SECTION_CHANGES => commit.changes.push(Changes::from_bytes(bytes)),
+                SECTION_OUTPUT..SECTION_INPUT => commit.output.push((name - SECTION_OUTPUT, bytes)),
+                SECTION_INPUT..=u8::MAX => commit.input.push((name - SECTION_INPUT, bytes)),
+                name => return Err(QueryError::newer_log(format!("a section named {name}"))),
             }
         }
         for (index, bytes) in &commit.input {
-            if let Some(source) = commit.header.sources.get_mut(*index) {
+            if let Some(source) = commit.header.sources.get_mut(usize::from(*index)) {
                 source.range.inline = Some(bytes.clone());
             }
         }

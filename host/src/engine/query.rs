@@ -9,6 +9,7 @@ use super::checkpoint::Checkpoint;
 use super::commit::{Bootstrap, Commit, SinkRole, SourceRole};
 use super::error::QueryError;
 use super::head::Head;
+use super::history::Retained;
 use super::operator::{Operator, TimeMode};
 use super::pipeline::Pipeline;
 use super::progress::Progress;
@@ -19,7 +20,7 @@ use super::snapshots::Snapshots;
 use super::source::{Source, SourceError};
 use crate::clock::{Clock, Stopwatch};
 use crate::disk::Disk;
-use crate::log::QueryLog;
+use crate::log::{QueryLog, RecordRef};
 use crate::record::RowLayout;
 use crate::state::{Changes, DueIndex, Store};
 
@@ -185,10 +186,13 @@ impl Query {
         QueryError::Source { source_name: self.source_name(role), source }
     }
 
-    pub(super) fn keep_snapshots(&mut self, commit: &Commit) -> Result<(), QueryError> {
+    pub(super) fn keep_snapshots(&mut self, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {
         match &mut self.snapshots {
             None => Ok(()),
-            Some(snapshots) => snapshots.after_batch(&self.checkpoint, &mut self.log, commit),
+            Some(snapshots) => {
+                let batch = Retained::new(&commit.header, at);
+                snapshots.after_batch(&self.checkpoint, &mut self.log, &self.head, batch)
+            }
         }
     }
 }

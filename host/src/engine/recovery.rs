@@ -3,6 +3,7 @@
 //!
 //! The store that a process leaves behind is never trusted; only snapshots and the log are.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::catch_up::{LastRun, catch_up};
@@ -11,17 +12,17 @@ use super::commit::{Bootstrap, SinkRole, SourceRole};
 use super::error::QueryError;
 use super::faults;
 use super::history::History;
-use super::operator::{OperatorPlan, QueryInfo, TimeMode};
-use super::pipeline::{Pipeline, worker_ranges};
+use super::operator::OperatorPlan;
+use super::pipeline::worker_ranges;
 use super::publish;
 use super::quarantine;
 use super::query::{Outlet, Parts, Query, Rowless, StoreKind, bookkeeping_prefix};
-use super::route::Routing;
 use super::settings::{BadRows, QuerySettings};
+use super::setup::{Schemas, Setup};
 use super::snapshots::Snapshots;
 use super::source::Source;
-use crate::record::{DataType, RowLayout, Schema, key_layout};
-use crate::state::{Catalog, Changes, DueIndex, Family, MemoryStore, RocksStore, Store, drop_variable};
+use crate::record::{RowLayout, Schema};
+use crate::state::{DueIndex, Family, MemoryStore, RocksStore, Store};
 
 /// What opening a query found and did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -43,10 +44,12 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     let wanted = NewCheckpoint { name: settings.name.clone(), seed: settings.seed, key_groups: settings.key_groups };
     let checkpoint = Checkpoint::open(Arc::clone(&parts.disk), &parts.checkpoint, &wanted)?;
     let key_groups = checkpoint.metadata().key_groups;
-    let info = Arc::new(query_info(&settings, &parts, &checkpoint)?);
-    let plan = Arc::new(parts.operator.plan(&info).map_err(QueryError::Unfit)?);
-    let routing = routing(&settings, &plan.key, &plan.columns, info.input.clone(), key_groups)?;
-    let initial_routing = initial_routing(&info, &plan, key_groups)?;
+    let schemas = Schemas {
+        input: parts.input.schema().clone(),
+        initial_state: parts.initial_state.as_ref().map(|source| source.schema().clone()),
+    };
+    let setup = Setup::new(&settings, parts.operator, schemas, checkpoint.metadata())?;
+    let plan = Arc::clone(&setup.plan);
 
     let history = History::open(&checkpoint, settings.watermark.as_ref())?;
     let head = &history.head;
@@ -54,7 +57,7 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     faults::point("recovery.log-open");
 
     let mut recovered = Recovered { new: checkpoint.is_new(), last_batch: head.last_batch, ..Recovered::default() };
-    let (store, rocks) = open_store(&checkpoint, parts.store, &mut recovered)?;
+    let (store, rocks) = open_store(&checkpoint, parts.store, head.generation, &mut recovered)?;
     let last_run = if store.applied()?.batch == head.last_batch { LastRun::Clean } else { LastRun::Cut };
     recovered.applied = apply_again(store.as_ref(), &history)?;
     faults::point("recovery.state-applied");
@@ -74,42 +77,26 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
         (BadRows::Fail | BadRows::Skip, _) => None,
     };
     for outlet in std::iter::once(&mut output).chain(&mut quarantine) {
-        recovered.published += catch_up(&checkpoint, outlet, &info.query_id, &history, last_run)?;
+        recovered.published += catch_up(&checkpoint, outlet, &setup.info.query_id, &history, last_run)?;
     }
     faults::point("recovery.published");
-    checkpoint.keep_staged(&history.staged)?;
+    checkpoint.keep_staged(&history.staged())?;
 
-    let resolution = Catalog::load(store.as_ref())?.resolve(info.step, &plan.variables, &plan.dropped_variables)?;
-    let mut pending_meta = resolution.changes;
-    let mut pending_rows = 0i64;
-    for dropped in &resolution.dropped {
-        let records = drop_variable(store.as_ref(), info.step, dropped.id)?;
-        pending_meta.append(&records.changes);
-        pending_rows = pending_rows.saturating_sub_unsigned(records.rows);
-    }
-    let mut due = DueIndex::unknown(info.step, key_groups);
-    due.refresh(store.as_ref())?;
+    let (variables, pending) = setup.declare_variables(store.as_ref())?;
+    let due = DueIndex::load(store.as_ref(), setup.info.step, key_groups)?;
 
-    restore_source(parts.input.as_mut(), &input_columns(&settings, &info, &plan)?, SourceRole::Input, store.as_ref(), head.input.as_ref())?;
-    if let (Some(source), Some(columns)) = (&mut parts.initial_state, initial_columns(&info, &plan)?) {
-        restore_source(source.as_mut(), &columns, SourceRole::InitialState, store.as_ref(), head.initial_state.as_ref())?;
+    let columns = setup.input_columns()?;
+    restore_source(parts.input.as_mut(), &columns, SourceRole::Input, store.as_ref(), head.input.as_ref())?;
+    if let (Some(source), Some(columns)) = (&mut parts.initial_state, setup.initial_columns()?) {
+        let last = head.initial_state.as_ref();
+        restore_source(source.as_mut(), &columns, SourceRole::InitialState, store.as_ref(), last)?;
     }
 
-    let pipeline = Pipeline {
-        operator: parts.operator,
-        info,
-        plan,
-        variables: resolution.variables,
-        routing,
-        initial_routing,
-        output_limits: settings.output,
-        state_limits: settings.state,
-        spill_folder: checkpoint.tmp_dir(),
-    };
+    let pipeline = setup.pipeline(variables, &settings, checkpoint.tmp_dir());
     let History { log, head, batches, .. } = history;
     Ok(Query {
         ranges: worker_ranges(key_groups, settings.workers),
-        snapshots: rocks.map(|rocks| Snapshots::new(rocks, settings.retention, batches)),
+        snapshots: rocks.map(|rocks| Snapshots::new(rocks, checkpoint.snapshots(), settings.retention, batches)),
         due: Arc::new(due),
         rowless: Rowless::default(),
         clock: parts.clock,
@@ -123,121 +110,12 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
         log,
         store,
         head,
-        pending_meta,
-        pending_rows,
+        pending_meta: pending.changes,
+        pending_rows: pending.rows,
         key_groups,
         recovered,
         checkpoint,
     })
-}
-
-fn query_info(settings: &QuerySettings, parts: &Parts, checkpoint: &Checkpoint) -> Result<QueryInfo, QueryError> {
-    let input = parts.input.schema().clone();
-    let key = input.project(settings.key.iter().map(String::as_str)).map_err(|error| {
-        QueryError::settings("KEY_COLUMN_MISSING", format!("the grouping key does not fit the input: {error}"))
-    })?;
-    if key.is_empty() {
-        return Err(QueryError::settings("KEY_MISSING", "a query needs a grouping key; name its columns (--key a,b)"));
-    }
-    Ok(QueryInfo {
-        query_id: checkpoint.metadata().query_id.clone(),
-        run_id: super::identity::random_id(),
-        step: 0,
-        time_mode: settings.time_mode,
-        output_mode: settings.output_mode,
-        key,
-        initial_state: parts.initial_state.as_ref().map(|source| source.schema().clone()),
-        input,
-        parameters: settings.parameters.clone().into_iter().collect(),
-        seed: checkpoint.metadata().seed,
-    })
-}
-
-fn routing(
-    settings: &QuerySettings,
-    key: &Schema,
-    columns: &Schema,
-    input: &Schema,
-    key_groups: u16,
-) -> Result<Routing, QueryError> {
-    let event_time = match (&settings.watermark, settings.time_mode) {
-        (None, TimeMode::EventTime) => {
-            return Err(QueryError::settings(
-                "WATERMARK_MISSING",
-                "time mode event-time needs a watermark; set query.watermark (--watermark 'COLUMN, DELAY')",
-            ));
-        }
-        (None, _) => None,
-        (Some(watermark), _) => match input.field(&watermark.column) {
-            Some(field) if field.data_type == DataType::Timestamp => Some(field.name.clone()),
-            Some(field) => {
-                return Err(QueryError::settings(
-                    "WATERMARK_COLUMN_TYPE",
-                    format!("the watermark column {} is {}; it must be TIMESTAMP", field.name, field.data_type),
-                ));
-            }
-            None => {
-                return Err(QueryError::settings(
-                    "WATERMARK_COLUMN_MISSING",
-                    format!("the watermark column {} is not in the input ({input})", watermark.column),
-                ));
-            }
-        },
-    };
-    Ok(Routing { key: key_layout(key)?, columns: columns.clone(), event_time, key_groups })
-}
-
-fn initial_routing(info: &QueryInfo, plan: &OperatorPlan, key_groups: u16) -> Result<Option<Routing>, QueryError> {
-    let (Some(schema), Some(columns)) = (&info.initial_state, &plan.initial_state) else { return Ok(None) };
-    for wanted in plan.key.fields() {
-        let fits = schema.field(&wanted.name).is_some_and(|field| field.data_type == wanted.data_type);
-        if !fits {
-            return Err(QueryError::settings(
-                "INITIAL_STATE_KEY_MISMATCH",
-                format!(
-                    "the initial state ({schema}) must have the grouping key column {} {}",
-                    wanted.name, wanted.data_type
-                ),
-            ));
-        }
-    }
-    Ok(Some(Routing { key: key_layout(&plan.key)?, columns: columns.clone(), event_time: None, key_groups }))
-}
-
-/// The columns to read: those that rows carry, the key, and the event time. NOT NULL where it is wanted so.
-fn input_columns(settings: &QuerySettings, info: &QueryInfo, plan: &OperatorPlan) -> Result<Schema, QueryError> {
-    let event_time = settings.watermark.as_ref().map(|watermark| watermark.column.as_str());
-    columns_to_read(&info.input, &plan.columns, &plan.key, event_time)
-}
-
-fn initial_columns(info: &QueryInfo, plan: &OperatorPlan) -> Result<Option<Schema>, QueryError> {
-    match (&info.initial_state, &plan.initial_state) {
-        (Some(schema), Some(columns)) => Ok(Some(columns_to_read(schema, columns, &plan.key, None)?)),
-        _ => Ok(None),
-    }
-}
-
-fn columns_to_read(
-    schema: &Schema,
-    columns: &Schema,
-    key: &Schema,
-    event_time: Option<&str>,
-) -> Result<Schema, QueryError> {
-    let required = |name: &str| {
-        let wanted = [columns, key].map(|schema| schema.field(name));
-        wanted.into_iter().flatten().any(|field| !field.nullable)
-    };
-    let read = schema.fields().iter().filter(|field| {
-        columns.field(&field.name).is_some()
-            || key.field(&field.name).is_some()
-            || event_time.is_some_and(|name| name.eq_ignore_ascii_case(&field.name))
-    });
-    let fields = read.map(|field| {
-        let mut field = field.clone();
-        field.nullable &= !required(&field.name);
-        field
-    });
-    Ok(Schema::new(fields.collect())?)
 }
 
 /// A checkpoint goes on only with the settings that its state was made by.
@@ -283,12 +161,13 @@ fn refuse_other_settings(
 fn open_store(
     checkpoint: &Checkpoint,
     kind: StoreKind,
+    generation: u32,
     recovered: &mut Recovered,
 ) -> Result<(Arc<dyn Store>, Option<Arc<RocksStore>>), QueryError> {
     match kind {
-        StoreKind::Memory => Ok((Arc::new(MemoryStore::default()), None)),
+        StoreKind::Memory => Ok((Arc::new(MemoryStore::new()), None)),
         StoreKind::Rocks => {
-            recovered.snapshot = checkpoint.restore_newest()?;
+            recovered.snapshot = checkpoint.restore_newest(generation)?.map(|name| name.to_string());
             let store = Arc::new(RocksStore::open(&checkpoint.live_dir(), &Default::default())?);
             Ok((Arc::clone(&store) as Arc<dyn Store>, Some(store)))
         }
@@ -330,8 +209,10 @@ fn restore_source(
     source.project(columns).map_err(failed)?;
     let prefix = bookkeeping_prefix(role);
     let mut bookkeeping = Vec::new();
-    crate::state::scan_prefix(store, Family::Meta, prefix, &mut |key, value| {
+    let end = prefix.iter().copied().chain(std::iter::once(u8::MAX)).collect::<Vec<_>>();
+    store.scan(Family::Meta, prefix, &end, &mut |key, value| {
         bookkeeping.push((key.get(prefix.len()..).unwrap_or_default().to_vec(), value.to_vec()));
+        ControlFlow::Continue(())
     })?;
     source.restore(bookkeeping, last).map_err(failed)
 }

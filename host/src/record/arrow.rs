@@ -11,7 +11,7 @@ use super::error::{SchemaError, join_path};
 use super::schema::{DECIMAL_PRECISION_MAX, DataType, Field, NESTING_MAX, Schema};
 
 /// Zone of every timestamp column.
-const UTC: &str = "UTC";
+pub(super) const UTC: &str = "UTC";
 
 pub(super) fn schema_to_arrow(schema: &Schema) -> SchemaRef {
     Arc::new(ArrowSchema::new(fields_to_arrow(schema)))

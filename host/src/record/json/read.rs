@@ -1,5 +1,7 @@
 //! JSON to packed rows.
 
+use std::borrow::Cow;
+
 use arrow_cast::base64::{BASE64_STANDARD, Engine};
 use serde_json::Value;
 
@@ -195,65 +197,65 @@ fn write_map(
     zero: Zero,
     out: &mut Vec<u8>,
 ) -> Result<(), JsonError> {
-    let entries = map_entries(json, *key == DataType::String)?;
+    let entries = map_entries(json, key)?;
     let mut sorted = Vec::with_capacity(entries.len());
     for (position, (key_json, value_json)) in entries.iter().enumerate() {
-        let mut packed = Vec::new();
-        let row = RowWriter::begin(&mut packed, 1);
-        let written = match key_json {
-            Value::Null => Err(JsonError::invalid("a key of a map cannot be NULL")),
-            key_json => write_cell(key_json, key, Zero::Unsigned, &row, 0, &mut packed),
-        };
-        written.map_err(|e| e.within(&format!("[{position}]")).within("key"))?;
-        sorted.push((packed, key_json, *value_json));
+        let packed = packed_map_key(key_json, key)
+            .map_err(|e| e.within(&format!("[{position}]")).within("key"))?;
+        sorted.push((packed, key_json.as_ref(), *value_json));
     }
     sorted.sort_unstable_by(|(a, ..), (b, ..)| a.cmp(b));
-    if let Some([(_, repeated, _), _]) = sorted
-        .windows(2)
-        .find(|pair| matches!(pair, [(a, ..), (b, ..)] if a == b))
-    {
-        return Err(JsonError::invalid(format!(
-            "the key {repeated} is there twice"
-        )));
+    for pair in sorted.windows(2) {
+        if let [(a, repeated, _), (b, ..)] = pair
+            && a == b
+        {
+            return Err(JsonError::invalid(format!(
+                "the key {repeated} is there twice"
+            )));
+        }
     }
+    let keys = sorted.iter().map(|(_, key, _)| *key);
+    let values = sorted.iter().map(|(.., value)| *value);
     let arrays = RowWriter::begin(out, 2);
     arrays
-        .part(out, 0, |out| {
-            write_array(
-                sorted.iter().map(|(_, key, _)| *key),
-                key,
-                Zero::Unsigned,
-                out,
-            )
-        })
+        .part(out, 0, |out| write_array(keys, key, Zero::Unsigned, out))
         .map_err(|e| e.within("key"))?;
     arrays
-        .part(out, 1, |out| {
-            write_array(sorted.iter().map(|(_, _, value)| *value), value, zero, out)
-        })
+        .part(out, 1, |out| write_array(values, value, zero, out))
         .map_err(|e| e.within("value"))
 }
 
-/// Entries of an object, or of an array of `[key, value]`.
-fn map_entries(json: &Value, string_keys: bool) -> Result<Vec<(Value, &Value)>, JsonError> {
-    match json {
-        Value::Object(object) if string_keys => Ok(object
+/// The one-column packed row of a key, by which entries are sorted.
+fn packed_map_key(json: &Value, key: &DataType) -> Result<Vec<u8>, JsonError> {
+    if json.is_null() {
+        return Err(JsonError::invalid("a key of a map cannot be NULL"));
+    }
+    let mut packed = Vec::new();
+    let row = RowWriter::begin(&mut packed, 1);
+    write_cell(json, key, Zero::Unsigned, &row, 0, &mut packed)?;
+    Ok(packed)
+}
+
+/// Keys and values of an object, or of an array of `[key, value]`.
+fn map_entries<'v>(
+    json: &'v Value,
+    key: &DataType,
+) -> Result<Vec<(Cow<'v, Value>, &'v Value)>, JsonError> {
+    match (json, key) {
+        (Value::Object(object), DataType::String) => Ok(object
             .iter()
-            .map(|(key, value)| (Value::from(key.as_str()), value))
+            .map(|(key, value)| (Cow::Owned(Value::from(key.as_str())), value))
             .collect()),
-        Value::Array(pairs) if !string_keys => {
-            let entry = |pair: &'_ Value| match pair.as_array().map(Vec::as_slice) {
-                Some([_, _]) => Ok(()),
-                _ => Err(expected("an array of [key, value]", pair)),
-            };
-            pairs.iter().try_for_each(entry)?;
-            let entries = pairs
-                .iter()
-                .filter_map(|pair| Some((pair.get(0)?.clone(), pair.get(1)?)));
-            Ok(entries.collect())
-        }
-        _ if string_keys => Err(expected("an object", json)),
+        (_, DataType::String) => Err(expected("an object", json)),
+        (Value::Array(pairs), _) => pairs.iter().map(map_entry).collect(),
         _ => Err(expected("an array of [key, value]", json)),
+    }
+}
+
+fn map_entry(pair: &Value) -> Result<(Cow<'_, Value>, &Value), JsonError> {
+    match pair.as_array().map(Vec::as_slice) {
+        Some([key, value]) => Ok((Cow::Borrowed(key), value)),
+        _ => Err(expected("an array of [key, value]", pair)),
     }
 }
 

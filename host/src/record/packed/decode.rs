@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder, OffsetBuffer};
 use arrow_schema::ArrowError;
 
-use super::super::arrow::{element_field, entries_field, entry_fields, field_to_arrow};
+use super::super::arrow::{UTC, element_field, entries_field, entry_fields, field_to_arrow};
 use super::super::error::RowFault;
 use super::super::schema::{DataType, Schema};
 use super::cell::{
@@ -290,7 +290,7 @@ impl Column {
             }
             (Cells::Int32(values), _) => Ok(Arc::new(Int32Array::new(values.into(), nulls))),
             (Cells::Int64(values), DataType::Timestamp) => Ok(Arc::new(
-                TimestampMicrosecondArray::new(values.into(), nulls).with_timezone_utc(),
+                TimestampMicrosecondArray::new(values.into(), nulls).with_timezone(UTC),
             )),
             (Cells::Int64(values), _) => Ok(Arc::new(Int64Array::new(values.into(), nulls))),
             (Cells::Float32(values), _) => Ok(Arc::new(Float32Array::new(values.into(), nulls))),

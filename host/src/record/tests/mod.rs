@@ -1,1 +1,10 @@
-//! Specification of rows, by example and by property.
+//! Specification of rows: by example, by property, and by the test vectors that every SDK runs.
+
+mod arbitrary;
+mod casts;
+mod ddl;
+mod hostile;
+mod json;
+mod keys;
+mod packed;
+mod vectors;

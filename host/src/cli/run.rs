@@ -1,0 +1,58 @@
+//! `tidemill run`: a processor over rows, until the source is drained or someone presses Ctrl-C.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::output::{self, Coded};
+use super::progress::ProgressLine;
+use super::query_args::QueryArgs;
+use super::{Format, open};
+use crate::config::Environment;
+use crate::engine::trigger::{self, Stop};
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    query: QueryArgs,
+
+    /// Keep nothing: state in memory, checkpoint in a temporary folder.
+    #[arg(long, conflicts_with = "checkpoint")]
+    ephemeral: bool,
+
+    /// Write the progress of every batch to this file, one JSON document per line.
+    #[arg(long, value_name = "FILE")]
+    progress: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tidemill run --config query.toml
+  tidemill run counter.wasm --input rows.jsonl --key key --sink out --checkpoint checkpoint
+  cat rows.jsonl | tidemill run counter.wasm --input - --schema 'key STRING, n BIGINT' --key key --sink - --ephemeral
+
+A query that was stopped, even by a power loss, goes on where its checkpoint stands: give the same command again.";
+
+/// Runs the command.
+pub(super) fn run(args: RunArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
+    let config = args.query.load(args.ephemeral)?;
+    let opened = open::query(&config, &args.query, args.ephemeral, environment)?;
+    let open::Opened { mut query, folder } = opened;
+    let mut line = ProgressLine::start(&query, args.progress.as_deref(), format)?;
+
+    let stop = Stop::default();
+    let interrupts = super::interrupt::watch(stop.clone())?;
+    let outcome = trigger::run(&mut query, &stop, &mut |progress| line.batch(progress));
+    drop(interrupts);
+    let head = query.head().clone();
+    let closed = query.close();
+    line.finish(&head, stop.requested());
+    outcome.and(closed).map_err(|error| Coded::wrap(error.code().to_owned(), error))?;
+    drop(folder);
+    if format == Format::Json {
+        output::result(&line.summary(&head))?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,266 @@
+//! What a batch does to the store: puts and deletes in bytes, so that they can stand in the log and be applied again.
+//!
+//! Per change: family u8, length of the key as varint, key, length of the value plus one as varint (0 = delete), value.
+//! A session's changes are sorted by family and key, with each key at most once; the same operations give the same bytes.
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::error::StateError;
+use super::store::Family;
+
+/// Puts and deletes of one worker and batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    bytes: Vec<u8>,
+}
+
+/// One put or delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change<'a> {
+    /// Where.
+    pub family: Family,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value to put; None deletes.
+    pub value: Option<&'a [u8]>,
+}
+
+impl Changes {
+    /// Takes bytes that [`Changes::as_bytes`] gave, e.g. from the log. They are checked when they are read.
+    #[must_use]
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self { bytes }
+    }
+
+    /// The bytes, for the log.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether nothing changes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Takes the changes of another batch part behind these.
+    pub fn append(&mut self, other: &Self) {
+        self.bytes.extend_from_slice(&other.bytes);
+    }
+
+    /// XXH3-128 over the changes of all workers of a batch, in range order, in hex.
+    #[must_use]
+    pub fn digest(parts: &[Self]) -> String {
+        let mut digest = Xxh3::new();
+        for part in parts {
+            digest.update(&part.bytes);
+        }
+        format!("{:032x}", digest.digest128())
+    }
+
+    /// The changes in order. After an error the iterator ends.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Change<'_>, StateError>> {
+        let mut rest = self.bytes.as_slice();
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            match take_change(&mut rest) {
+                Some(change) => Some(Ok(change)),
+                None => {
+                    rest = &[];
+                    Some(Err(StateError::corrupt("the changes of a batch", "a change is cut short or names an unknown family")))
+                }
+            }
+        })
+    }
+
+    /// Appends a change; the caller keeps the order.
+    pub(crate) fn push(&mut self, family: Family, key: &[u8], value: Option<&[u8]>) {
+        self.push_key(family, key);
+        self.push_value(value);
+    }
+
+    fn push_key(&mut self, family: Family, key: &[u8]) {
+        self.bytes.push(family as u8);
+        push_varint(&mut self.bytes, key.len() as u64);
+        self.bytes.extend_from_slice(key);
+    }
+
+    fn push_value(&mut self, value: Option<&[u8]>) {
+        match value {
+            None => self.bytes.push(0),
+            Some(value) => {
+                push_varint(&mut self.bytes, value.len() as u64 + 1);
+                self.bytes.extend_from_slice(value);
+            }
+        }
+    }
+}
+
+/// Collects the changes of one family in any order and gives them sorted. Keys that come in order cost no sorting.
+#[derive(Debug)]
+pub(crate) struct FamilyChanges {
+    family: Family,
+    changes: Changes,
+    /// Per change: where it begins and where its key is.
+    places: Vec<(usize, Range<usize>)>,
+    sorted: bool,
+}
+
+impl FamilyChanges {
+    pub(crate) fn new(family: Family) -> Self {
+        Self { family, changes: Changes::default(), places: Vec::new(), sorted: true }
+    }
+
+    /// Deletes a key.
+    pub(crate) fn delete(&mut self, key: &[u8]) {
+        self.key(key);
+        self.changes.push_value(None);
+    }
+
+    /// Puts a value.
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.key(key);
+        self.changes.push_value(Some(value));
+    }
+
+    /// Puts a value of `len` bytes that `write` appends, without a copy in between.
+    pub(crate) fn put_with(&mut self, key: &[u8], len: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        self.key(key);
+        push_varint(&mut self.changes.bytes, len as u64 + 1);
+        let begin = self.changes.bytes.len();
+        write(&mut self.changes.bytes);
+        debug_assert_eq!(self.changes.bytes.len() - begin, len, "the length announced must be the length written");
+    }
+
+    /// Appends all in order of the keys to `out`.
+    pub(crate) fn append_to(mut self, out: &mut Changes) {
+        let bytes = &self.changes.bytes;
+        if self.sorted && out.is_empty() {
+            *out = self.changes;
+            return;
+        }
+        if self.sorted {
+            out.bytes.extend_from_slice(bytes);
+            return;
+        }
+        let mut ends: Vec<usize> = self.places.iter().skip(1).map(|(begin, _)| *begin).collect();
+        ends.push(bytes.len());
+        let mut order: Vec<(usize, usize, Range<usize>)> =
+            self.places.drain(..).zip(ends).map(|((begin, key), end)| (begin, end, key)).collect();
+        order.sort_by(|a, b| bytes.get(a.2.clone()).cmp(&bytes.get(b.2.clone())));
+        out.bytes.reserve(bytes.len());
+        for (begin, end, _) in order {
+            out.bytes.extend_from_slice(bytes.get(begin..end).unwrap_or_default());
+        }
+    }
+
+    fn key(&mut self, key: &[u8]) {
+        let begin = self.changes.bytes.len();
+        self.changes.push_key(self.family, key);
+        let end = self.changes.bytes.len();
+        if let Some((_, last)) = self.places.last() {
+            self.sorted = self.sorted && self.changes.bytes.get(last.clone()).is_some_and(|last| last < key);
+        }
+        self.places.push((begin, end - key.len()..end));
+    }
+}
+
+fn push_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn take_change<'a>(rest: &mut &'a [u8]) -> Option<Change<'a>> {
+    let (family, tail) = rest.split_first()?;
+    *rest = tail;
+    let family = Family::from_byte(*family)?;
+    let len = take_varint(rest)?;
+    let key = take(rest, len)?;
+    let value = match take_varint(rest)? {
+        0 => None,
+        len => Some(take(rest, len - 1)?),
+    };
+    Some(Change { family, key, value })
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: u64) -> Option<&'a [u8]> {
+    let (taken, tail) = rest.split_at_checked(usize::try_from(len).ok()?)?;
+    *rest = tail;
+    Some(taken)
+}
+
+fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (byte, tail) = rest.split_first()?;
+        *rest = tail;
+        let part = u64::from(byte & 0x7f);
+        if part << shift >> shift != part {
+            return None;
+        }
+        number |= part << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(changes: &Changes) -> Vec<Vec<u8>> {
+        changes.iter().map(|change| change.unwrap().key.to_vec()).collect()
+    }
+
+    #[test]
+    fn changes_read_as_they_were_written() {
+        let long = vec![7; 300];
+        let mut changes = Changes::default();
+        changes.push(Family::State, b"a", Some(b""));
+        changes.push(Family::Ttl, &long, None);
+        changes.push(Family::Meta, b"", Some(&long));
+        let read: Vec<Change<'_>> = changes.iter().map(Result::unwrap).collect();
+        assert_eq!(
+            read,
+            [
+                Change { family: Family::State, key: b"a", value: Some(b"") },
+                Change { family: Family::Ttl, key: &long, value: None },
+                Change { family: Family::Meta, key: b"", value: Some(&long) },
+            ]
+        );
+    }
+
+    #[test]
+    fn changes_cut_anywhere_within_are_damage_not_a_panic() {
+        let mut changes = Changes::default();
+        changes.push(Family::State, b"abc", Some(b"defg"));
+        for len in 1..changes.as_bytes().len() {
+            let cut = Changes::from_bytes(changes.as_bytes()[..len].to_vec());
+            assert_eq!(cut.iter().last().unwrap().unwrap_err().code(), "STATE_CORRUPT");
+        }
+        for bytes in [vec![9, 0, 0], vec![1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]] {
+            assert!(Changes::from_bytes(bytes).iter().next().unwrap().is_err());
+        }
+    }
+
+    #[test]
+    fn a_family_gives_its_changes_in_order_of_keys() {
+        let mut family = FamilyChanges::new(Family::State);
+        family.put(b"b", b"2");
+        family.delete(b"c");
+        family.put_with(b"a", 1, |out| out.push(b'1'));
+        let mut out = Changes::default();
+        family.append_to(&mut out);
+        assert_eq!(keys(&out), [b"a", b"b", b"c"]);
+    }
+}

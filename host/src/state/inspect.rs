@@ -1,0 +1,167 @@
+//! Reads over whole variables, beside any session: for listings, and for dropping a variable.
+
+use std::ops::ControlFlow;
+
+use super::catalog::VariableKind;
+use super::changes::{Changes, FamilyChanges};
+use super::codec::{RowKind, StoredRow, parse_list_header, parse_row_record, parse_timers_record};
+use super::error::StateError;
+use super::keys::{
+    StateKey, TIMERS_VARIABLE, parse_sequence, parse_state_key, push_ttl_key, push_variable, state_key, successor,
+};
+use super::store::{Family, Reader};
+use crate::record::{GroupingKey, key_group};
+
+/// A stored row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateRow<'a> {
+    /// The grouping key.
+    pub key: GroupingKey<'a>,
+    /// What is stored for it.
+    pub contents: Contents<'a>,
+    /// Schema of the row.
+    pub schema_id: u16,
+    /// When it expires; rows that have expired are listed until they are swept.
+    pub expiry_ms: Option<i64>,
+}
+
+/// A row by kind of its variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents<'a> {
+    /// A value.
+    Value(&'a [u8]),
+    /// An element of a list.
+    Element {
+        /// Ascends within the list; has gaps where elements expired.
+        sequence: u64,
+        /// The element.
+        row: &'a [u8],
+    },
+    /// An entry of a map.
+    Entry {
+        /// Key row.
+        key: &'a [u8],
+        /// Value row.
+        row: &'a [u8],
+    },
+}
+
+/// A timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimerRow<'a> {
+    /// The grouping key.
+    pub key: GroupingKey<'a>,
+    /// When it is due, in milliseconds since the epoch.
+    pub expiry_ms: i64,
+}
+
+/// What goes with a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DroppedRecords {
+    /// Deletes of all its records and index entries.
+    pub changes: Changes,
+    /// Number of its rows, a list being one.
+    pub rows: u64,
+}
+
+/// Visits the rows of a variable, or of one key of it, in order of the keys, until `visit` breaks.
+///
+/// # Errors
+/// The disk, or damage, which a variable of another kind is too.
+pub fn for_each_row(
+    reader: &dyn Reader,
+    step: u8,
+    variable: u16,
+    kind: VariableKind,
+    only: Option<GroupingKey<'_>>,
+    visit: &mut dyn FnMut(StateRow<'_>) -> ControlFlow<()>,
+) -> Result<(), StateError> {
+    scan_variable(reader, step, variable, only, &mut |key, record| {
+        if kind == VariableKind::List && key.suffix.is_empty() {
+            parse_list_header(record)?;
+            return Ok(ControlFlow::Continue(()));
+        }
+        let stored = parse_row_record(record)?;
+        let contents = contents(kind, key, stored)?;
+        let StoredRow { schema_id, expiry_ms, .. } = stored;
+        Ok(visit(StateRow { key: key.key, contents, schema_id, expiry_ms }))
+    })
+}
+
+/// Visits the timers of all keys, or of one, in order of the keys, until `visit` breaks.
+///
+/// # Errors
+/// The disk, or damage.
+pub fn for_each_timer(
+    reader: &dyn Reader,
+    step: u8,
+    only: Option<GroupingKey<'_>>,
+    visit: &mut dyn FnMut(TimerRow<'_>) -> ControlFlow<()>,
+) -> Result<(), StateError> {
+    let mut expiries_ms = Vec::new();
+    scan_variable(reader, step, TIMERS_VARIABLE, only, &mut |key, record| {
+        parse_timers_record(record, &mut expiries_ms)?;
+        Ok(expiries_ms.iter().try_for_each(|&expiry_ms| visit(TimerRow { key: key.key, expiry_ms })))
+    })
+}
+
+/// The deletes that make a variable disappear, for all keys. `groups` is the query's number of key groups.
+///
+/// # Errors
+/// The disk, or damage.
+pub fn drop_variable(reader: &dyn Reader, step: u8, groups: u16, variable: u16) -> Result<DroppedRecords, StateError> {
+    let mut state = FamilyChanges::new(Family::State);
+    let mut ttl = FamilyChanges::new(Family::Ttl);
+    let mut rows = 0;
+    let mut index_key = Vec::new();
+    scan_variable(reader, step, variable, None, &mut |key, record| {
+        let record_key = state_key(step, variable, key.key, key.suffix);
+        state.delete(&record_key);
+        let stored = parse_row_record(record).ok();
+        // Of a list the header counts, not the elements.
+        rows += u64::from(stored.is_none_or(|stored| stored.kind == RowKind::Single));
+        if let Some(expiry_ms) = stored.and_then(|stored| stored.expiry_ms) {
+            index_key.clear();
+            push_ttl_key(&mut index_key, key_group(key.key.hash, groups), expiry_ms, &record_key);
+            ttl.delete(&index_key);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let mut changes = Changes::default();
+    state.append_to(&mut changes);
+    ttl.append_to(&mut changes);
+    Ok(DroppedRecords { changes, rows })
+}
+
+fn contents<'a>(kind: VariableKind, key: StateKey<'a>, stored: StoredRow<'a>) -> Result<Contents<'a>, StateError> {
+    let row = stored.row;
+    match (kind, stored.kind, key.suffix.is_empty()) {
+        (VariableKind::Value, RowKind::Single, true) => Ok(Contents::Value(row)),
+        (VariableKind::List, RowKind::Element, false) => Ok(Contents::Element { sequence: parse_sequence(key.suffix)?, row }),
+        (VariableKind::Map, RowKind::Single, false) => Ok(Contents::Entry { key: key.suffix, row }),
+        _ => Err(StateError::corrupt("family State", format!("variable {} holds what is no {}", key.variable, kind.name()))),
+    }
+}
+
+fn scan_variable(
+    reader: &dyn Reader,
+    step: u8,
+    variable: u16,
+    only: Option<GroupingKey<'_>>,
+    visit: &mut dyn FnMut(StateKey<'_>, &[u8]) -> Result<ControlFlow<()>, StateError>,
+) -> Result<(), StateError> {
+    let mut from = Vec::new();
+    match only {
+        Some(key) => from = state_key(step, variable, key, &[]),
+        None => push_variable(&mut from, step, variable),
+    }
+    let to = successor(from.clone());
+    let mut result = Ok(());
+    reader.scan(Family::State, &from, &to, &mut |key, record| {
+        parse_state_key(key).and_then(|key| visit(key, record)).unwrap_or_else(|error| {
+            result = Err(error);
+            ControlFlow::Break(())
+        })
+    })?;
+    result
+}

@@ -1,0 +1,121 @@
+//! A store in memory: for runs that keep nothing, and for tests.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+use super::changes::Changes;
+use super::error::StateError;
+use super::keys::APPLIED;
+use super::store::{Applied, Family, Reader, Store, StoreMetrics, get};
+
+/// Ordered maps, one per family. Everything is gone when it is dropped.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    families: RwLock<Families>,
+}
+
+type Records = BTreeMap<Box<[u8]>, Box<[u8]>>;
+
+#[derive(Debug, Default)]
+struct Families {
+    meta: Records,
+    state: Records,
+    ttl: Records,
+    timers: Records,
+}
+
+impl Families {
+    fn of(&self, family: Family) -> &Records {
+        match family {
+            Family::Meta => &self.meta,
+            Family::State => &self.state,
+            Family::Ttl => &self.ttl,
+            Family::Timers => &self.timers,
+        }
+    }
+
+    fn of_mut(&mut self, family: Family) -> &mut Records {
+        match family {
+            Family::Meta => &mut self.meta,
+            Family::State => &mut self.state,
+            Family::Ttl => &mut self.ttl,
+            Family::Timers => &mut self.timers,
+        }
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Families> {
+        // A panic while the lock was held cannot leave a map half changed in a way that reading it would break.
+        self.families.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reader for MemoryStore {
+    fn multi_get(
+        &self,
+        family: Family,
+        sorted_keys: &[&[u8]],
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), StateError> {
+        debug_assert!(sorted_keys.is_sorted(), "multi_get wants sorted keys");
+        let families = self.read();
+        let records = families.of(family);
+        for (position, key) in sorted_keys.iter().enumerate() {
+            visit(position, records.get(*key).map(|value| &**value));
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        family: Family,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), StateError> {
+        if from >= to {
+            return Ok(());
+        }
+        for (key, value) in self.read().of(family).range::<[u8], _>((Bound::Included(from), Bound::Excluded(to))) {
+            if visit(key, value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Store for MemoryStore {
+    fn apply(&self, changes: &[Changes], applied: Applied) -> Result<(), StateError> {
+        let mut families = self.families.write().unwrap_or_else(PoisonError::into_inner);
+        for change in changes.iter().flat_map(Changes::iter) {
+            let change = change?;
+            let records = families.of_mut(change.family);
+            match change.value {
+                Some(value) => records.insert(change.key.into(), value.into()),
+                None => records.remove(change.key),
+            };
+        }
+        families.meta.insert(APPLIED.into(), applied.to_bytes().into());
+        Ok(())
+    }
+
+    fn applied(&self) -> Result<Applied, StateError> {
+        get(self, Family::Meta, APPLIED)?.map_or(Ok(Applied::default()), |bytes| Applied::from_bytes(&bytes))
+    }
+
+    fn metrics(&self) -> StoreMetrics {
+        let families = self.read();
+        let records = Family::ALL.map(|family| families.of(family));
+        let bytes = records.iter().flat_map(|records| records.iter()).map(|(key, value)| (key.len() + value.len()) as u64).sum();
+        StoreMetrics { records: records.iter().map(|records| records.len() as u64).sum(), disk_bytes: 0, memory_bytes: bytes }
+    }
+}

@@ -1,0 +1,39 @@
+//! State: values, lists, maps and timers per grouping key, with TTL, over a store of bytes.
+//!
+//! Read in this order: [`store`](Store) (what a store can do, with [`MemoryStore`] and [`RocksStore`]), `keys` and `codec`
+//! (the bytes), [`Catalog`] (names to ids), [`Session`] (a worker's view of a batch), [`Changes`] (what a batch commits),
+//! [`DueIndex`] (when something is due).
+//!
+//! Invariants:
+//! - Committed state does not change while a batch runs; a batch's writes are seen only by its own session.
+//! - The same operations give the same bytes of changes, and changes may be applied again.
+//! - The TTL index and the time index of timers hold exactly what the records say.
+//!
+//! It knows bytes and ids: nothing of row formats, WebAssembly, the clock or the log. RocksDB is named in `rocks` only.
+
+mod catalog;
+mod changes;
+mod codec;
+mod due;
+mod error;
+mod inspect;
+mod keys;
+mod limits;
+mod memory;
+mod rocks;
+mod session;
+mod store;
+
+#[cfg(test)]
+mod tests;
+
+pub use catalog::{Catalog, CatalogVariable, Dropped, NAME_CHARS_MAX, Resolution, VARIABLES_MAX, Variable, VariableKind, VariableSpec, check_name};
+pub use changes::{Change, Changes};
+pub use due::DueIndex;
+pub use error::StateError;
+pub use inspect::{Contents, DroppedRecords, StateRow, TimerRow, drop_variable, for_each_row, for_each_timer};
+pub use limits::StateLimits;
+pub use memory::MemoryStore;
+pub use rocks::{RocksSettings, RocksStore};
+pub use session::{Cursor, Finished, GroupId, ListCursor, MapCursor, MapPart, Scope, Session, SessionMetrics};
+pub use store::{Applied, Family, Reader, Store, StoreMetrics};
