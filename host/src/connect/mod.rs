@@ -20,6 +20,7 @@ mod encoding;
 mod error;
 mod files;
 mod format;
+mod map_keys;
 pub mod memory;
 mod settings;
 mod stdin;

@@ -2,6 +2,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use arrow_array::builder::{Int32Builder, MapBuilder, StringBuilder};
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
@@ -122,6 +123,28 @@ fn parquet_keeps_the_contract() {
         content.rejected.iter().map(|row| (row.origin.as_str(), row.row, row.text.as_str())).collect();
     assert_eq!(rejected, [("b.parquet", 5, "S=s4, n="), ("c.parquet", 2, "S=s9, n=")]);
     assert_eq!(content.rejected[0].code, "NULL_IN_NOT_NULL_COLUMN");
+}
+
+#[test]
+fn parquet_maps_with_a_key_twice_are_rejected_in_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut maps = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
+    for keys in [["a", "b"], ["a", "a"], ["b", "a"], ["c", "c"]] {
+        keys.iter().for_each(|key| maps.keys().append_value(key));
+        maps.values().append_slice(&[1, 2]);
+        maps.append(true).unwrap();
+    }
+    let numbers: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(1), Some(2), Some(3)]));
+    let batch = RecordBatch::try_from_iter([("m", Arc::new(maps.finish()) as ArrayRef), ("n", numbers)]).unwrap();
+    write(&folder.path().join("a.parquet"), parquet(&[batch]), 1);
+    let content = check_source(|| {
+        let mut source = open(folder.path(), &FileFormat::Parquet, "n INT, m MAP<STRING, INT>");
+        source.project(&schema("n INT NOT NULL, m MAP<STRING, INT>")).unwrap();
+        Box::new(source)
+    });
+    assert_eq!(content.rows, ["{\"n\":2,\"m\":{\"b\":1,\"a\":2}}"]);
+    let rejected: Vec<_> = content.rejected.iter().map(|row| (row.row, row.code.as_str())).collect();
+    assert_eq!(rejected, [(1, "NULL_IN_NOT_NULL_COLUMN"), (2, "DUPLICATE_MAP_KEY"), (4, "DUPLICATE_MAP_KEY")]);
 }
 
 #[test]

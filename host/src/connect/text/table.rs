@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::column::Column;
+use crate::connect::map_keys::without_rows;
 
 /// Why a row is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,8 +124,6 @@ impl Table {
         if rejected.is_empty() {
             return Ok(Some(batch));
         }
-        let mut rejected = rejected.into_iter().peekable();
-        let good: BooleanArray = (0..rows).map(|row| Some(rejected.next_if_eq(&row).is_none())).collect();
-        arrow_select::filter::filter_record_batch(&batch, &good).map(Some)
+        without_rows(&batch, rejected.into_iter()).map(Some)
     }
 }

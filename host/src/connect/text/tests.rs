@@ -79,6 +79,24 @@ fn blank_rows_do_not_count_and_rows_keep_their_numbers() {
     assert_eq!((slice.rejected[0].row, slice.rejected[0].text.as_str()), (4, "{\"x\":\"\u{fffd}\"}"));
 }
 
+#[test]
+fn a_map_with_a_key_twice_is_rejected_in_its_place() {
+    let lines = [
+        r#"{"m":{"a":1,"b":2}}"#,
+        r#"{"m":{"a":1,"a":2}}"#,
+        r#"{"m":1}"#,
+        r#"{"l":[[0.0,1],[-0,1]]}"#,
+        r#"{"l":[[0.0,1],[1,1]],"s":[{"m":{"x":null}}]}"#,
+        r#"{"s":[null,{"m":{"x":1,"y":1,"x":1}}]}"#,
+    ];
+    let ddl = "m MAP<STRING, INT>, l MAP<DOUBLE, INT>, s ARRAY<STRUCT<m: MAP<STRING, INT>>>";
+    let slice = read(&TextFormat::JsonLines, ddl, lines.join("\n").as_bytes());
+    assert_eq!(slice.rows(), 2);
+    let rejected: Vec<_> = slice.rejected.iter().map(|row| (row.row, row.code.as_str(), row.text.as_str())).collect();
+    let code = "DUPLICATE_MAP_KEY";
+    assert_eq!(rejected, [(2, code, lines[1]), (3, "WRONG_TYPE", lines[2]), (4, code, lines[3]), (6, code, lines[5])]);
+}
+
 proptest! {
     #[test]
     fn any_row_survives_both_formats(
