@@ -17,7 +17,7 @@ pub(crate) fn parse_date(text: &str) -> Option<i32> {
 }
 
 /// Microseconds since the epoch of a timestamp such as `2013-01-31T10:00:00.5+01:00`.
-pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
+pub fn parse_timestamp(text: &str) -> Option<i64> {
     let mut rest = Digits(text.as_bytes());
     let days = rest.date()?;
     rest.one_of(b"Tt ")?;
@@ -47,6 +47,16 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
 /// Those of `out`.
 pub(crate) fn write_date(days: i32, out: &mut impl Write) -> fmt::Result {
     write_civil(i64::from(days), out)
+}
+
+/// An instant, in microseconds since the epoch, as text.
+#[must_use]
+pub fn timestamp_text(micros: i64) -> String {
+    let mut text = String::new();
+    match write_timestamp(micros, &mut text) {
+        Ok(()) => text,
+        Err(_) => micros.to_string(),
+    }
 }
 
 /// Writes a timestamp.

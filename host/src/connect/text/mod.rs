@@ -39,6 +39,7 @@ pub use decoder::TextFormat;
 pub(crate) use decoder::{Columns, TextDecoder, without_mark};
 pub(crate) use framing::{EXCERPT_BYTES_MAX, RawRow, RowCutter};
 pub(crate) use infer::{InferError, infer_schema};
+pub use instant::{parse_timestamp, timestamp_text};
 pub(crate) use json_writer::write_batch as write_json_lines;
 pub(crate) use table::{NULL_IN_NOT_NULL_COLUMN, WRONG_TYPE};
 
