@@ -9,7 +9,8 @@ use super::*;
 use crate::engine::source::Slice;
 use crate::record::Schema;
 
-const SCALARS: &str = "a BOOLEAN, b TINYINT, c BIGINT, d FLOAT, e DOUBLE, f DECIMAL(20,3), g STRING, h BINARY, i DATE, j TIMESTAMP";
+const SCALARS: &str =
+    "a BOOLEAN, b TINYINT, c BIGINT, d FLOAT, e DOUBLE, f DECIMAL(20,3), g STRING, h BINARY, i DATE, j TIMESTAMP";
 
 fn read(format: &TextFormat, ddl: &str, text: &[u8]) -> Slice {
     let schema = Schema::parse(ddl).unwrap().to_arrow();
@@ -46,7 +47,8 @@ fn csv(batch: &RecordBatch, dialect: &CsvDialect) -> String {
 
 #[test]
 fn the_forms_of_json_lines() {
-    let ddl = format!("{SCALARS}, k ARRAY<INT>, l MAP<STRING, INT>, m MAP<INT, STRING>, n STRUCT<x: INT, y: ARRAY<STRING>>");
+    let ddl =
+        format!("{SCALARS}, k ARRAY<INT>, l MAP<STRING, INT>, m MAP<INT, STRING>, n STRUCT<x: INT, y: ARRAY<STRING>>");
     let lines = [
         r#"{"a":true,"b":-1,"c":9223372036854775807,"d":0.1,"e":1e300,"f":"12345678901234567.890","g":"é\"\\\n\u0001","h":"AP8=","i":"2013-01-31","j":"2013-01-31T10:00:00.500Z","k":[1,null],"l":{"b":1,"a":null},"m":[[2,"x"],[1,null]],"n":{"x":null,"y":["z"]}}"#,
         r#"{"a":null,"b":null,"c":null,"d":"NaN","e":"-Infinity","f":null,"g":null,"h":null,"i":null,"j":null,"k":null,"l":null,"m":null,"n":null}"#,
@@ -75,6 +77,24 @@ fn blank_rows_do_not_count_and_rows_keep_their_numbers() {
     assert_eq!(slice.rows(), 2);
     assert_eq!(slice.rejected.len(), 1);
     assert_eq!((slice.rejected[0].row, slice.rejected[0].text.as_str()), (4, "{\"x\":\"\u{fffd}\"}"));
+}
+
+#[test]
+fn a_map_with_a_key_twice_is_rejected_in_its_place() {
+    let lines = [
+        r#"{"m":{"a":1,"b":2}}"#,
+        r#"{"m":{"a":1,"a":2}}"#,
+        r#"{"m":1}"#,
+        r#"{"l":[[0.0,1],[-0,1]]}"#,
+        r#"{"l":[[0.0,1],[1,1]],"s":[{"m":{"x":null}}]}"#,
+        r#"{"s":[null,{"m":{"x":1,"y":1,"x":1}}]}"#,
+    ];
+    let ddl = "m MAP<STRING, INT>, l MAP<DOUBLE, INT>, s ARRAY<STRUCT<m: MAP<STRING, INT>>>";
+    let slice = read(&TextFormat::JsonLines, ddl, lines.join("\n").as_bytes());
+    assert_eq!(slice.rows(), 2);
+    let rejected: Vec<_> = slice.rejected.iter().map(|row| (row.row, row.code.as_str(), row.text.as_str())).collect();
+    let code = "DUPLICATE_MAP_KEY";
+    assert_eq!(rejected, [(2, code, lines[1]), (3, "WRONG_TYPE", lines[2]), (4, code, lines[3]), (6, code, lines[5])]);
 }
 
 proptest! {
