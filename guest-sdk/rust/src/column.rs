@@ -82,7 +82,10 @@ impl Column for f32 {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the slot of a float holds a double that 32 bits represent exactly")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the slot of a float holds a double that 32 bits represent exactly"
+    )]
     fn read(row: RowReader<'_>, column: usize) -> Result<Self> {
         Ok(f64::from_bits(row.slot(column)?) as f32)
     }
@@ -268,7 +271,11 @@ fn read_map<K: Column, V: Column, M: FromIterator<(K, V)>>(row: RowReader<'_>, c
     (0..count).map(|entry| Ok((K::read(keys, entry)?, V::read(values, entry)?))).collect()
 }
 
-fn write_map<'a, K, V>(row: &mut RowWriter<'_>, column: usize, entries: impl Iterator<Item = (&'a K, &'a V)>) -> Result<()>
+fn write_map<'a, K, V>(
+    row: &mut RowWriter<'_>,
+    column: usize,
+    entries: impl Iterator<Item = (&'a K, &'a V)>,
+) -> Result<()>
 where
     K: Column + 'a,
     V: Column + 'a,

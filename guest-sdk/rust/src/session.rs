@@ -1,8 +1,8 @@
 //! What all that a processor holds shares: the chunk in hand, the pending ops, the known values of the group in hand.
 //!
-//! Invariants: ops are applied before the next chunk is pulled; a read that may miss a pending write applies it first; what is known of a
-//! group's values is forgotten when the group or the chunk changes. A fault of `apply` fails the call even if the author drops the
-//! error, since the ops after it are gone.
+//! Invariants: ops are applied before the next chunk is pulled; a read that may miss a pending write applies it
+//! first; what is known of a group's values is forgotten when the group or the chunk changes. A fault of `apply`
+//! fails the call even if the author drops the error, since the ops after it are gone.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -61,7 +61,8 @@ impl Session {
 
     // --- walking the input of a call
 
-    /// Goes to the next group of the call, past the rows of the one in hand that nobody read. False at the end of the phase.
+    /// Goes to the next group of the call, past the rows of the one in hand that nobody read. False at the end of the
+    /// phase.
     pub(crate) fn next_group(&self) -> Result<bool> {
         loop {
             let continues = {
@@ -308,7 +309,9 @@ impl PendingWrites {
 fn no_group(operation: &str) -> Error {
     Error::new(
         code::INVALID_HANDLE_STATE,
-        format!("`{operation}` needs a grouping key: it works in handle_input_rows, handle_expired_timer and handle_initial_state, not in init or close"),
+        format!(
+            "`{operation}` needs a grouping key: it works in handle_input_rows, handle_expired_timer and handle_initial_state, not in init or close"
+        ),
     )
 }
 

@@ -1,9 +1,12 @@
-//! What the SDK promises beyond state and timers (those: `tests/guests/script`): schemas, columns by position, errors, `init` and `close`.
+//! What the SDK promises beyond state and timers (those: `tests/guests/script`): schemas, columns by position,
+//! errors, `init` and `close`.
 
 use std::cell::Cell;
 
 use tidemill::testing::TestQuery;
-use tidemill::{Binary, Decimal, Error, Handle, Out, Result, Row, Rows, StatefulProcessor, TimeMode, Timers, Timestamp, ValueState};
+use tidemill::{
+    Binary, Decimal, Error, Handle, Out, Result, Row, Rows, StatefulProcessor, TimeMode, Timers, Timestamp, ValueState,
+};
 
 #[derive(Row)]
 struct Reading {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tidemill::row::{ColumnSchema, from_packed, key_to_packed, to_packed};
 use tidemill::{Binary, Column, Date, Decimal, Result, Row, Timestamp};
 
-const VECTORS: &str = include_str!("../../../wit/vectors/packed-rows.json");
+const VECTORS: &str = include_str!("../../../../wit/vectors/packed-rows.json");
 
 /// How a row is packed: as it is, or with one zero, as keys are.
 type Pack<T> = fn(&T, &mut Vec<u8>) -> Result<()>;
@@ -40,7 +40,9 @@ fn check(case: &Value) {
         "timestamp, with an offset" => row::<(Timestamp,)>(case),
         "nulls" => row::<(Option<i32>, Option<String>, f64, Option<String>)>(case),
         "null between parts" => row::<(Option<String>, Option<String>, Option<String>)>(case),
-        "all null" => row::<(Option<i32>, Option<String>, Option<Vec<Option<i32>>>, Option<Map<Option<i32>>>, Option<X>)>(case),
+        "all null" => {
+            row::<(Option<i32>, Option<String>, Option<Vec<Option<i32>>>, Option<Map<Option<i32>>>, Option<X>)>(case)
+        }
         "NULL is not the empty string" => row::<(Option<String>, Option<String>)>(case),
         "64 columns" => row::<Columns<i32, 64>>(case),
         "65 columns" => row::<Columns<i32, 65>>(case),
