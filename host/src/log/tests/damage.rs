@@ -117,7 +117,8 @@ fn damage_in_an_earlier_segment_is_found_when_the_log_is_opened_or_the_record_re
         damaged[at] ^= 0x10;
         fs::write(&path, damaged).unwrap();
         let view = view(dir.path());
-        let read = view.and_then(|view| view.records().iter().map(|at| view.read(at)).collect::<Result<Vec<_>, _>>());
+        let read =
+            view.and_then(|view| view.records.iter().map(|at| view.reader.read(at)).collect::<Result<Vec<_>, _>>());
         assert_eq!(read.unwrap_err().code(), "LOG_CORRUPT", "byte {at}");
     }
     for cut in 0..bytes.len() {
