@@ -553,7 +553,7 @@ proptest! {
 
 proptest! {
     // Opening RocksDB takes a while: fewer cases.
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn a_session_over_rocksdb_does_what_the_model_does(batches in vec(batch(), 1..12)) {
