@@ -196,10 +196,8 @@ pub struct WorkerCommit {
 pub struct Commit {
     /// Everything but bytes.
     pub header: CommitHeader,
-    /// State changes of every worker, in range order.
-    pub state: Vec<Changes>,
-    /// Bookkeeping of sources and catalog.
-    pub meta: Changes,
+    /// State changes of every worker, in range order; behind them the bookkeeping of sources and catalog.
+    pub changes: Vec<Changes>,
     /// Output that stands in the record, by index of the sink.
     pub output: Vec<(u8, Vec<u8>)>,
     /// Input that stands in the record, by index of the source.
@@ -226,8 +224,7 @@ const KIND_COMMIT: u8 = 1;
 const KIND_WATERMARK: u8 = 2;
 
 // Names of sections. Output and input are numbered by sink and source.
-const SECTION_STATE: u8 = 1;
-const SECTION_META: u8 = 2;
+const SECTION_CHANGES: u8 = 1;
 const SECTION_OUTPUT: u8 = 16;
 const SECTION_INPUT: u8 = 32;
 
@@ -271,8 +268,7 @@ impl Commit {
     fn sections(&self) -> Vec<NewSection<'_>> {
         let section = |name, bytes| NewSection { name, content: Content::Bytes(bytes) };
         let mut sections: Vec<_> =
-            self.state.iter().map(|changes| section(SECTION_STATE, changes.as_bytes())).collect();
-        sections.push(section(SECTION_META, self.meta.as_bytes()));
+            self.changes.iter().map(|changes| section(SECTION_CHANGES, changes.as_bytes())).collect();
         for (base, attachments) in [(SECTION_OUTPUT, &self.output), (SECTION_INPUT, &self.input)] {
             sections.extend(attachments.iter().map(|(index, bytes)| section(base + *index, bytes.as_slice())));
         }
@@ -290,11 +286,10 @@ impl Commit {
         }
         let header = serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?;
         let mut commit =
-            Self { header, state: Vec::new(), meta: Changes::default(), output: Vec::new(), input: Vec::new() };
+            Self { header, changes: Vec::new(), output: Vec::new(), input: Vec::new() };
         for Section { name, bytes } in record.sections {
             match name {
-                SECTION_STATE => commit.state.push(Changes::from_bytes(bytes)?),
-                SECTION_META => commit.meta = Changes::from_bytes(bytes)?,
+                SECTION_CHANGES => commit.changes.push(Changes::from_bytes(bytes)),
                 SECTION_OUTPUT..SECTION_INPUT => commit.output.push((name - SECTION_OUTPUT, bytes)),
                 SECTION_INPUT..=u8::MAX => commit.input.push((name - SECTION_INPUT, bytes)),
                 name => return Err(QueryError::newer_log(format!("a section named {name}"))),

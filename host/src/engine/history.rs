@@ -16,6 +16,8 @@ pub struct Retained {
     pub record: RecordRef,
     /// Digests of its output, by role of the sink, with rows of it and all before.
     outputs: Vec<(SinkRole, String, u64, u64)>,
+    /// Staged files that its record names.
+    pub staged: Vec<String>,
 }
 
 /// The log, with what it says.
@@ -29,8 +31,6 @@ pub struct History {
     pub batches: Vec<Retained>,
     /// The last one.
     pub last: Option<CommitHeader>,
-    /// Staged files that retained batches name.
-    pub staged: Vec<String>,
 }
 
 impl History {
@@ -41,17 +41,21 @@ impl History {
     pub fn open(checkpoint: &Checkpoint, watermark: Option<&WatermarkSettings>) -> Result<Self, QueryError> {
         let (log, records) = QueryLog::open(checkpoint.disk(), &checkpoint.log_dir(), &checkpoint.metadata().query_id)?;
         let mut history =
-            Self { log, head: Head::new(watermark), batches: Vec::new(), last: None, staged: Vec::new() };
+            Self { log, head: Head::new(watermark), batches: Vec::new(), last: None };
         for record in records {
             let entry = Entry::from_record(history.log.read(&record)?)?;
             history.head.advance(&entry, watermark);
             if let Entry::Commit(commit) = entry {
-                history.staged.extend(commit.header.staged_files().map(str::to_owned));
                 history.batches.push(Retained::new(&commit.header, record));
                 history.last = Some(commit.header);
             }
         }
         Ok(history)
+    }
+
+    /// Staged files that retained batches name.
+    pub fn staged(&self) -> Vec<String> {
+        self.batches.iter().flat_map(|batch| batch.staged.iter().cloned()).collect()
     }
 
     /// The retained batches after `batch`, read one by one.
@@ -80,6 +84,11 @@ impl Retained {
     /// Notes what is needed of a batch while it is retained.
     pub fn new(header: &CommitHeader, record: RecordRef) -> Self {
         let outputs = header.sinks.iter().map(|part| (part.role, part.digest.clone(), part.rows, part.rows_total));
-        Self { batch_id: header.batch_id, record, outputs: outputs.collect() }
+        Self {
+            batch_id: header.batch_id,
+            record,
+            outputs: outputs.collect(),
+            staged: header.staged_files().map(str::to_owned).collect(),
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::checkpoint::Checkpoint;
 use super::commit::{Bootstrap, Commit, SinkRole, SourceRole};
 use super::error::QueryError;
 use super::head::Head;
+use super::history::Retained;
 use super::operator::{Operator, TimeMode};
 use super::pipeline::Pipeline;
 use super::progress::Progress;
@@ -188,7 +189,10 @@ impl Query {
     pub(super) fn keep_snapshots(&mut self, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {
         match &mut self.snapshots {
             None => Ok(()),
-            Some(snapshots) => snapshots.after_batch(&self.checkpoint, &mut self.log, commit, at),
+            Some(snapshots) => {
+                let batch = Retained::new(&commit.header, at);
+                snapshots.after_batch(&self.checkpoint, &mut self.log, &self.head, batch)
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ use super::source::Source;
 use super::stage::digest_output;
 use crate::disk::Disk;
 use crate::record::RowLayout;
-use crate::state::{Changes, RocksStore, Store};
+use crate::state::{Changes, DueIndex, RocksStore, Store};
 
 /// What a replay works on.
 pub struct ReplayParts {
@@ -152,8 +152,9 @@ fn run(
         },
         runs: if worker.input_digest.is_some() { Runs::Processor } else { Runs::EvictionOnly },
     });
+    let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
     let work = BatchWork { batch_id: header.batch_id, kind: header.kind, time: header.time };
-    let done = pipeline.process(store, &work, shares.collect())?;
+    let done = pipeline.process(store, &due, &work, shares.collect())?;
     let differences = compare(output, commit, done)?;
     // The recorded changes, so that one difference does not hide behind another.
     publish::apply(store.as_ref(), commit)?;

@@ -255,7 +255,7 @@ fn check_declarations(declared: &[VariableSpec], deleted: &[String]) -> Result<(
     Ok(())
 }
 
-fn check_name(name: &str) -> Result<(), StateError> {
+pub fn check_name(name: &str) -> Result<(), StateError> {
     if name.starts_with('$') {
         return Err(StateError::ReservedName { name: name.to_owned() });
     }
