@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::{fs, io};
 
-use crate::runtime::componentize::{ComponentizeError, componentize, imports};
+use crate::runtime::{ComponentizeError, componentize, imports};
 
 /// The target of Rust guests: no operating system, so that a component imports nothing but the host's interfaces.
 const TARGET: &str = "wasm32-unknown-unknown";

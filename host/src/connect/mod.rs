@@ -37,7 +37,7 @@ pub use format::Format;
 pub use settings::{SinkSettings, SourceSettings};
 pub use stdin::{AfterRestart, StdinSource};
 pub use stdout::StdoutSink;
-pub use text::{CsvDialect, CsvHeader, InferError, TextFormat};
+pub use text::{CsvDialect, CsvHeader, InferError, TextFormat, parse_timestamp, timestamp_text};
 
 /// How long a batch waits for the first row of a stream: long enough not to spin, short enough that timers and a wish to
 /// stop are not kept waiting.

@@ -9,7 +9,7 @@ use super::error::QueryError;
 use super::operator::{OutputMode, TimeMode, TimerValues};
 use super::output::OutputLimits;
 use super::source::SourceRange;
-use crate::log::{Content, Durability, NewRecord, NewSection, QueryLog, Record, RecordRef, Section};
+use crate::log::{Content, Durability, LogReader, NewRecord, NewSection, QueryLog, RecordRef, Section};
 use crate::state::{Changes, StateLimits};
 
 /// Version of the header below. A newer one is refused.
@@ -75,6 +75,18 @@ pub struct CommitHeader {
 }
 
 impl CommitHeader {
+    fn from_bytes(bytes: &[u8]) -> Result<Self, QueryError> {
+        #[derive(serde::Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let Format { format } = serde_json::from_slice(bytes).map_err(QueryError::malformed_record)?;
+        if format > COMMIT_FORMAT {
+            return Err(QueryError::newer_log(format!("a commit record of format {format}")));
+        }
+        serde_json::from_slice(bytes).map_err(QueryError::malformed_record)
+    }
+
     /// Names of the staged files that the batch needs.
     pub fn staged_files(&self) -> impl Iterator<Item = &str> {
         self.sinks.iter().filter_map(|part| match &part.staged {
@@ -204,11 +216,11 @@ pub struct Commit {
     pub input: Vec<(u8, Vec<u8>)>,
 }
 
-/// What stands in the query's log.
+/// What a record of the query's log says, without its bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Entry {
+pub enum Fact {
     /// A batch.
-    Commit(Box<Commit>),
+    Commit(Box<CommitHeader>),
     /// A trigger found no rows while the watermark had moved: late rows are judged by this one from here on.
     Watermark(LeftOut),
 }
@@ -228,17 +240,15 @@ const SECTION_CHANGES: u8 = 1;
 const SECTION_OUTPUT: u8 = 16;
 const SECTION_INPUT: u8 = 32;
 
-impl Entry {
-    /// Reads the bytes of the log.
+impl Fact {
+    /// Reads the header of a record.
     ///
     /// # Errors
     /// `LOG_VERSION_UNSUPPORTED`, `LOG_CORRUPT`.
-    pub fn from_record(record: Record) -> Result<Self, QueryError> {
-        match record.kind {
-            KIND_COMMIT => Ok(Self::Commit(Box::new(Commit::from_record(record)?))),
-            KIND_WATERMARK => {
-                Ok(Self::Watermark(serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?))
-            }
+    pub fn from_header(kind: u8, header: &[u8]) -> Result<Self, QueryError> {
+        match kind {
+            KIND_COMMIT => Ok(Self::Commit(Box::new(CommitHeader::from_bytes(header)?))),
+            KIND_WATERMARK => Ok(Self::Watermark(serde_json::from_slice(header).map_err(QueryError::malformed_record)?)),
             kind => Err(QueryError::newer_log(format!("a record of kind {kind}"))),
         }
     }
@@ -275,18 +285,17 @@ impl Commit {
         sections
     }
 
-    fn from_record(record: Record) -> Result<Self, QueryError> {
-        #[derive(serde::Deserialize)]
-        struct Format {
-            format: u32,
+    /// Reads a whole batch from the log.
+    ///
+    /// # Errors
+    /// `LOG_VERSION_UNSUPPORTED`, `LOG_CORRUPT`, a failing disk.
+    pub fn read(log: &LogReader, at: &RecordRef) -> Result<Self, QueryError> {
+        let record = log.read(at)?;
+        if record.kind != KIND_COMMIT {
+            return Err(QueryError::newer_log(format!("a record of kind {} where a batch stood", record.kind)));
         }
-        let Format { format } = serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?;
-        if format > COMMIT_FORMAT {
-            return Err(QueryError::newer_log(format!("a commit record of format {format}")));
-        }
-        let header = serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?;
-        let mut commit =
-            Self { header, changes: Vec::new(), output: Vec::new(), input: Vec::new() };
+        let header = CommitHeader::from_bytes(&record.header)?;
+        let mut commit = Self { header, changes: Vec::new(), output: Vec::new(), input: Vec::new() };
         for Section { name, bytes } in record.sections {
             match name {
                 SECTION_CHANGES => commit.changes.push(Changes::from_bytes(bytes)),

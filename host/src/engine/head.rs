@@ -1,6 +1,6 @@
 //! Where a query stands: all that the next batch builds on, read off the log.
 
-use super::commit::{Bootstrap, CommitHeader, Entry, LeftOut, SinkRole, SourceRole};
+use super::commit::{Bootstrap, CommitHeader, LeftOut, SinkRole, SourceRole};
 use super::settings::WatermarkSettings;
 use super::source::SourceRange;
 use super::watermark::Watermark;
@@ -49,15 +49,10 @@ impl Head {
         self.last_batch.map_or(0, |batch| batch + 1)
     }
 
-    /// After one more entry of the log.
-    pub fn advance(&mut self, entry: &Entry, watermark: Option<&WatermarkSettings>) {
-        match entry {
-            Entry::Commit(commit) => self.commit(&commit.header, watermark),
-            Entry::Watermark(LeftOut { watermark_ms }) => {
-                self.watermark =
-                    Watermark::restored(watermark, self.watermark.event_time_max_us(), *watermark_ms);
-            }
-        }
+    /// After a batch that was left out.
+    pub fn leave_out(&mut self, left_out: LeftOut, watermark: Option<&WatermarkSettings>) {
+        self.watermark =
+            Watermark::restored(watermark, self.watermark.event_time_max_us(), left_out.watermark_ms);
     }
 
     /// After one more batch.

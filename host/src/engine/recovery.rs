@@ -51,7 +51,7 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     let setup = Setup::new(&settings, parts.operator, schemas, checkpoint.metadata())?;
     let plan = Arc::clone(&setup.plan);
 
-    let history = History::open(&checkpoint, settings.watermark.as_ref())?;
+    let (log, history) = History::open(&checkpoint, settings.watermark.as_ref())?;
     let head = &history.head;
     refuse_other_settings(&settings, &history, &plan, parts.initial_state.is_some())?;
     faults::point("recovery.log-open");
@@ -93,7 +93,7 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     }
 
     let pipeline = setup.pipeline(variables, &settings, checkpoint.tmp_dir());
-    let History { log, head, batches, .. } = history;
+    let History { head, batches, .. } = history;
     Ok(Query {
         ranges: worker_ranges(key_groups, settings.workers),
         snapshots: rocks.map(|rocks| Snapshots::new(rocks, checkpoint.snapshots(), settings.retention, batches)),

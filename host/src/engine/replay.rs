@@ -20,7 +20,7 @@ use super::setup::{Schemas, Setup};
 use super::source::Source;
 use super::stage::digest_output;
 use crate::disk::Disk;
-use crate::record::RowLayout;
+use crate::record::{RowLayout, Schema};
 use crate::state::{Changes, DueIndex, RocksStore, Store};
 
 /// What a replay works on.
@@ -94,7 +94,7 @@ pub fn replay(
         initial_state: parts.initial_state.as_ref().map(|source| source.schema().clone()),
     };
     let setup = Setup::new(settings, parts.operator, schemas, checkpoint.metadata())?;
-    let project = |source: &mut dyn Source, columns| {
+    let project = |source: &mut dyn Source, columns: &Schema| {
         let source_name = source.describe();
         source.project(columns).map_err(|source| QueryError::Source { source_name, source })
     };

@@ -287,7 +287,8 @@ impl Feed {
                 out.truncate(at);
                 break;
             }
-            put_u32(out, at, out.len() - at - 8)?;
+            let length = out.len() - at - 8;
+            put_u32(out, at, length)?;
             rows += 1;
         }
         if rows == 0 {
@@ -302,7 +303,8 @@ impl Feed {
         put_u32(out, begin + 4, (continued | continues) as usize)?;
         put_u32(out, begin + 8, rows)?;
         put_u32(out, begin + 12, key_length)?;
-        put_u32(out, begin + 16, out.len() - begin - GROUP_HEAD_BYTES)?;
+        let length = out.len() - begin - GROUP_HEAD_BYTES;
+        put_u32(out, begin + 16, length)?;
         Ok(if all { Packed::All } else { Packed::Some(rows) })
     }
 

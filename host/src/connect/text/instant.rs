@@ -49,6 +49,16 @@ pub fn write_date(days: i32, out: &mut impl Write) -> fmt::Result {
     write_civil(i64::from(days), out)
 }
 
+/// An instant, in microseconds since the epoch, as text.
+#[must_use]
+pub fn timestamp_text(micros: i64) -> String {
+    let mut text = String::new();
+    match write_timestamp(micros, &mut text) {
+        Ok(()) => text,
+        Err(_) => micros.to_string(),
+    }
+}
+
 /// Writes a timestamp.
 ///
 /// # Errors

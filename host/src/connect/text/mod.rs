@@ -38,6 +38,7 @@ pub use csv_writer::{write_batch as write_csv, write_header as write_csv_header}
 pub use decoder::{Columns, TextDecoder, TextFormat, without_mark};
 pub use framing::{EXCERPT_BYTES_MAX, RawRow, RowCutter};
 pub use infer::{InferError, infer_schema};
+pub use instant::{parse_timestamp, timestamp_text};
 pub use json_writer::write_batch as write_json_lines;
 pub use table::{NULL_IN_NOT_NULL_COLUMN, WRONG_TYPE};
 
