@@ -68,13 +68,16 @@ impl Feed {
         self.groups_left > 0
     }
 
-    /// Enters the next group of the chunk, leaving unread what is left of the one in hand, and reports its prefetched values.
+    /// Enters the next group of the chunk, leaving unread what is left of the one in hand, and reports its prefetched
+    /// values.
     #[inline]
     pub(crate) fn enter_group(&mut self, mut prefetched: impl FnMut(Variable, Prefetched)) -> Result<()> {
         self.at = self.at.max(self.group_end);
         self.groups_left = self.groups_left.checked_sub(1).ok_or_else(malformed)?;
-        let head: &[u8; GROUP_HEAD_BYTES] = self.chunk.get(self.at..).and_then(|rest| rest.first_chunk()).ok_or_else(malformed)?;
-        let [id, flags, rows_left, key_length, length] = [0, 4, 8, 12, 16].map(|at| read_u32(head, at).unwrap_or_default());
+        let head: &[u8; GROUP_HEAD_BYTES] =
+            self.chunk.get(self.at..).and_then(|rest| rest.first_chunk()).ok_or_else(malformed)?;
+        let [id, flags, rows_left, key_length, length] =
+            [0, 4, 8, 12, 16].map(|at| read_u32(head, at).unwrap_or_default());
         self.at += GROUP_HEAD_BYTES;
         self.group_end = self.at + length as usize;
         let key = self.at..self.at + key_length as usize;

@@ -1,7 +1,7 @@
 //! `tidemill build`: a crate with a processor, or a core module that was built from one, becomes a component.
 //!
-//! Runs the user's own cargo; all that is special is which standard library it is given when the wasm target is not installed
-//! (`scripts/setup.sh` notes that), and the encoding at the end.
+//! Runs the user's own cargo; all that is special is which standard library it is given when the wasm target is not
+//! installed (`scripts/setup.sh` notes that), and the encoding at the end.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ const STD_SETTINGS: &str = "tidemill/wasm-std.env";
 
 /// Build a processor into a component
 ///
-/// Compiles the Rust crate at PATH for wasm32-unknown-unknown and encodes the result as a component, which `tidemill run` takes. A core
-/// module (.wasm) that was compiled elsewhere is only encoded.
+/// Compiles the Rust crate at PATH for wasm32-unknown-unknown and encodes the result as a component, which `tidemill
+/// run` takes. A core module (.wasm) that was compiled elsewhere is only encoded.
 #[derive(Debug, clap::Args)]
 pub struct BuildArgs {
     /// Folder of the processor's crate, or a core module
@@ -73,7 +73,9 @@ pub enum BuildError {
         source: io::Error,
     },
     /// The target's standard library is missing.
-    #[error("the Rust target {TARGET} is not installed: run `rustup target add {TARGET}`, or scripts/setup.sh of the repository")]
+    #[error(
+        "the Rust target {TARGET} is not installed: run `rustup target add {TARGET}`, or scripts/setup.sh of the repository"
+    )]
     NoTarget,
     /// The crate does not compile; cargo has said why.
     #[error("cargo failed ({status}); its messages are above")]
@@ -241,7 +243,10 @@ mod tests {
         let text = "# written by setup\nRUSTC=/usr/bin/rustc\nCARGO_X_RUSTFLAGS=--sysroot=/a b\n";
         assert_eq!(
             parse_settings(text),
-            [("RUSTC".to_owned(), "/usr/bin/rustc".to_owned()), ("CARGO_X_RUSTFLAGS".to_owned(), "--sysroot=/a b".to_owned())]
+            [
+                ("RUSTC".to_owned(), "/usr/bin/rustc".to_owned()),
+                ("CARGO_X_RUSTFLAGS".to_owned(), "--sysroot=/a b".to_owned())
+            ]
         );
     }
 

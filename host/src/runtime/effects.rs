@@ -106,10 +106,11 @@ impl<'a> Op<'a> {
             variable.check_value(row.map_err(|error| Refusal::violation(error.to_string()))?)?;
         }
         let mut rows = PackedRows::new(self.payload).filter_map(Result::ok);
-        Ok(match self.code {
+        match self.code {
             LIST_PUT => batch.session.list_put(index, group, &mut rows)?,
             _ => batch.session.list_append(index, group, &mut rows)?,
-        })
+        }
+        Ok(())
     }
 
     fn map_put(&self, batch: &mut Batch, group: GroupId) -> Result<(), Refusal> {
@@ -139,10 +140,11 @@ impl<'a> Op<'a> {
             .map_err(|_| Refusal::violation(format!("a timer of {} bytes; it has 8", self.payload.len())))?;
         let expiry_ms = i64::from_le_bytes(expiry_ms);
         batch.use_timers()?;
-        Ok(match self.code {
+        match self.code {
             TIMER_REGISTER => batch.session.register_timer(group, expiry_ms)?,
             _ => batch.session.delete_timer(group, expiry_ms)?,
-        })
+        }
+        Ok(())
     }
 
     fn emit(&self, batch: &mut Batch) -> Result<(), Refusal> {

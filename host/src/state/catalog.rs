@@ -255,6 +255,11 @@ fn check_declarations(declared: &[VariableSpec], deleted: &[String]) -> Result<(
     Ok(())
 }
 
+/// Whether a variable can have this name: 1 to [`NAME_CHARS_MAX`] characters, no control characters, no blanks at the ends, not
+/// reserved.
+///
+/// # Errors
+/// [`StateError::InvalidName`], [`StateError::ReservedName`].
 pub fn check_name(name: &str) -> Result<(), StateError> {
     if name.starts_with('$') {
         return Err(StateError::ReservedName { name: name.to_owned() });

@@ -1,6 +1,8 @@
 //! Counts rows per key, and begins where an earlier system stopped.
 
-use tidemill::{Handle, Out, Result, Row, Rows, StatefulProcessor, StatefulProcessorWithInitialState, Timers, ValueState};
+use tidemill::{
+    Handle, Out, Result, Row, Rows, StatefulProcessor, StatefulProcessorWithInitialState, Timers, ValueState,
+};
 
 #[derive(Row)]
 struct Input {
@@ -32,7 +34,13 @@ impl StatefulProcessor for Counter {
         Ok(Self { count: handle.value_state("count")? })
     }
 
-    fn handle_input_rows(&mut self, id: &String, rows: Rows<'_, Input>, _: &Timers, out: &mut Out<Count>) -> Result<()> {
+    fn handle_input_rows(
+        &mut self,
+        id: &String,
+        rows: Rows<'_, Input>,
+        _: &Timers,
+        out: &mut Out<Count>,
+    ) -> Result<()> {
         let mut count = self.count.get()?.unwrap_or(0);
         for row in rows {
             // An empty value is a sign of life, not a count.

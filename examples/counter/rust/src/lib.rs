@@ -30,10 +30,20 @@ impl StatefulProcessor for Counter {
     type Output = Count;
 
     fn init(handle: &mut Handle) -> Result<Self> {
-        Ok(Self { count: handle.value_state("count")?, seen: handle.list_state("seen")?, times: handle.map_state("times")? })
+        Ok(Self {
+            count: handle.value_state("count")?,
+            seen: handle.list_state("seen")?,
+            times: handle.map_state("times")?,
+        })
     }
 
-    fn handle_input_rows(&mut self, key: &String, rows: Rows<'_, Input>, _: &Timers, out: &mut Out<Count>) -> Result<()> {
+    fn handle_input_rows(
+        &mut self,
+        key: &String,
+        rows: Rows<'_, Input>,
+        _: &Timers,
+        out: &mut Out<Count>,
+    ) -> Result<()> {
         let mut count = self.count.get()?.unwrap_or(0);
         for row in rows {
             let n = row?.n;

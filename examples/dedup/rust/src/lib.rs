@@ -25,7 +25,13 @@ impl StatefulProcessor for Dedup {
         Ok(Self { seen: handle.value_state_with_ttl("seen", REMEMBERED)? })
     }
 
-    fn handle_input_rows(&mut self, _: &String, mut rows: Rows<'_, Event>, _: &Timers, out: &mut Out<Event>) -> Result<()> {
+    fn handle_input_rows(
+        &mut self,
+        _: &String,
+        mut rows: Rows<'_, Event>,
+        _: &Timers,
+        out: &mut Out<Event>,
+    ) -> Result<()> {
         // Repeats are not even read, and do not prolong the hour.
         if self.seen.exists()? {
             return Ok(());

@@ -1,11 +1,12 @@
-//! Follows aircraft through their departures: what the last flight arrived late with travels into the next departure, and an aircraft that
-//! was not seen for three days is reported.
+//! Follows aircraft through their departures: what the last flight arrived late with travels into the next departure,
+//! and an aircraft that was not seen for three days is reported.
 
 use tidemill::{Handle, Out, Result, Row, Rows, StatefulProcessor, Timers, Timestamp, ValueState};
 
 const NOT_SEEN_MS: i64 = 3 * 24 * 60 * 60 * 1000;
 
-/// A scheduled departure. What did not happen is NULL: a cancelled flight has no `dep_time`, a diverted one no `arr_delay`.
+/// A scheduled departure. What did not happen is NULL: a cancelled flight has no `dep_time`, a diverted one no
+/// `arr_delay`.
 #[derive(Row, Clone)]
 struct Flight {
     time_hour: Timestamp,
@@ -50,7 +51,8 @@ struct Flights {
 }
 
 impl StatefulProcessor for Flights {
-    /// The tail number. Flights that were cancelled before an aircraft was assigned have none; they are one group like any other.
+    /// The tail number. Flights that were cancelled before an aircraft was assigned have none; they are one group
+    /// like any other.
     type Key = Option<String>;
     type Input = Flight;
     type Output = Event;
@@ -59,7 +61,13 @@ impl StatefulProcessor for Flights {
         Ok(Self { last: handle.value_state("last_flight")? })
     }
 
-    fn handle_input_rows(&mut self, tailnum: &Option<String>, rows: Rows<'_, Flight>, timers: &Timers, out: &mut Out<Event>) -> Result<()> {
+    fn handle_input_rows(
+        &mut self,
+        tailnum: &Option<String>,
+        rows: Rows<'_, Flight>,
+        timers: &Timers,
+        out: &mut Out<Event>,
+    ) -> Result<()> {
         let before = self.last.get()?;
         let timer_before = before.as_ref().map(timer_ms);
         let mut last = before;
@@ -68,8 +76,8 @@ impl StatefulProcessor for Flights {
             let carried_delay = last.as_ref().and_then(|last| last.arr_delay);
             let departed = flight.dep_time.is_some();
             out.emit(&event(if departed { "departed" } else { "cancelled" }, tailnum, &flight, carried_delay))?;
-            // No aircraft, no history: without a tail number the flights before are those of other aircraft. And a row that comes out of
-            // order does not set the aircraft back.
+            // No aircraft, no history: without a tail number the flights before are those of other aircraft. And a
+            // row that comes out of order does not set the aircraft back.
             let is_latest = last.as_ref().is_none_or(|last| last.time_hour <= flight.time_hour);
             if departed && tailnum.is_some() && is_latest {
                 last = Some(flight.into());
@@ -85,7 +93,13 @@ impl StatefulProcessor for Flights {
         self.last.update(&last)
     }
 
-    fn handle_expired_timer(&mut self, tailnum: &Option<String>, _: i64, _: &Timers, out: &mut Out<Event>) -> Result<()> {
+    fn handle_expired_timer(
+        &mut self,
+        tailnum: &Option<String>,
+        _: i64,
+        _: &Timers,
+        out: &mut Out<Event>,
+    ) -> Result<()> {
         let Some(last) = self.last.get()? else { return Ok(()) };
         self.last.clear()?;
         let carried_delay = last.arr_delay;
@@ -99,7 +113,17 @@ fn timer_ms(last: &LastFlight) -> i64 {
 
 fn event(event: &str, tailnum: &Option<String>, flight: &Flight, carried_delay: Option<i32>) -> Event {
     let Flight { time_hour, carrier, flight: number, origin, dest, dep_delay, .. } = flight.clone();
-    Event { event: event.to_owned(), tailnum: tailnum.clone(), time_hour, carrier, flight: number, origin, dest, dep_delay, carried_delay }
+    Event {
+        event: event.to_owned(),
+        tailnum: tailnum.clone(),
+        time_hour,
+        carrier,
+        flight: number,
+        origin,
+        dest,
+        dep_delay,
+        carried_delay,
+    }
 }
 
 impl From<Flight> for LastFlight {

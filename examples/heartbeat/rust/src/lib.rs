@@ -37,7 +37,13 @@ impl StatefulProcessor for Heartbeat {
         Ok(Self { sensor: handle.value_state("sensor")? })
     }
 
-    fn handle_input_rows(&mut self, _: &String, rows: Rows<'_, Reading>, timers: &Timers, _: &mut Out<Silent>) -> Result<()> {
+    fn handle_input_rows(
+        &mut self,
+        _: &String,
+        rows: Rows<'_, Reading>,
+        timers: &Timers,
+        _: &mut Out<Silent>,
+    ) -> Result<()> {
         if let Some(before) = self.sensor.get()? {
             timers.delete(before.last_seen.millis() + SILENCE_MS)?;
         }

@@ -1,4 +1,5 @@
-//! Cuts each user's events into sessions: one ends when 30 minutes have passed without an event, by the time of the events.
+//! Cuts each user's events into sessions: one ends when 30 minutes have passed without an event, by the time of the
+//! events.
 
 use tidemill::{Handle, ListState, Out, Result, Row, Rows, StatefulProcessor, Timers, Timestamp};
 
@@ -32,7 +33,8 @@ struct Session {
 }
 
 struct Sessions {
-    /// Ordered by time. There is more than one when events are further apart than the gap, and the watermark is behind them.
+    /// Ordered by time. There is more than one when events are further apart than the gap, and the watermark is
+    /// behind them.
     open: ListState<Open>,
 }
 
@@ -45,7 +47,13 @@ impl StatefulProcessor for Sessions {
         Ok(Self { open: handle.list_state("open")? })
     }
 
-    fn handle_input_rows(&mut self, _: &String, rows: Rows<'_, Event>, timers: &Timers, _: &mut Out<Session>) -> Result<()> {
+    fn handle_input_rows(
+        &mut self,
+        _: &String,
+        rows: Rows<'_, Event>,
+        timers: &Timers,
+        _: &mut Out<Session>,
+    ) -> Result<()> {
         let mut sessions = self.open.get()?.collect::<Result<Vec<_>>>()?;
         for session in &sessions {
             timers.delete(session.end_ms())?;
@@ -61,7 +69,13 @@ impl StatefulProcessor for Sessions {
         self.open.put(&sessions)
     }
 
-    fn handle_expired_timer(&mut self, user: &String, expiry_ms: i64, _: &Timers, out: &mut Out<Session>) -> Result<()> {
+    fn handle_expired_timer(
+        &mut self,
+        user: &String,
+        expiry_ms: i64,
+        _: &Timers,
+        out: &mut Out<Session>,
+    ) -> Result<()> {
         let sessions = self.open.get()?.collect::<Result<Vec<_>>>()?;
         let (ended, open): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|session| session.end_ms() <= expiry_ms);
         for Open { first, last, events } in ended {
@@ -135,7 +149,10 @@ mod tests {
         let mut query = TestQuery::<Sessions>::new(TimeMode::EventTime);
         query.input("ann".into(), events(&[0, 30, 100]));
         query.run_batch().unwrap();
-        assert_eq!(query.set_watermark_ms(100 * MINUTE_MS).run_batch().unwrap(), [session(0, 0, 1), session(30, 30, 1)]);
+        assert_eq!(
+            query.set_watermark_ms(100 * MINUTE_MS).run_batch().unwrap(),
+            [session(0, 0, 1), session(30, 30, 1)]
+        );
         assert_eq!(query.timers(&"ann".into()).unwrap(), [130 * MINUTE_MS]);
     }
 }

@@ -374,14 +374,19 @@ impl Session {
     /// Checks, after a write, that the batch may hold what it holds.
     #[inline]
     fn check_room(&self, variable: usize, group: GroupId) -> Result<(), StateError> {
-        let limit = self.scope.limits.write_bytes_max;
         if self.swept {
             return Err(self.misuse(variable, "the session has swept expired values and takes no more writes"));
         }
-        if self.write_bytes > limit {
-            return Err(self.limit("write_bytes_max", "bytes written", limit as u64, Some(variable), Some(group)));
+        if self.write_bytes > self.scope.limits.write_bytes_max {
+            return Err(self.too_many_bytes(variable, group));
         }
         Ok(())
+    }
+
+    #[cold]
+    fn too_many_bytes(&self, variable: usize, group: GroupId) -> StateError {
+        let limit = self.scope.limits.write_bytes_max as u64;
+        self.limit("write_bytes_max", "bytes written", limit, Some(variable), Some(group))
     }
 
     #[cold]

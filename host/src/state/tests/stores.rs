@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::super::{
-    Applied, Changes, Contents, Family, RocksSettings, RocksStore, Store, VariableKind, drop_variable, for_each_row, for_each_timer,
+    Applied, Changes, Contents, Family, Reader, RocksSettings, RocksStore, Store, VariableKind, drop_variable, for_each_row, for_each_timer,
 };
 use super::backing::Backing;
 use super::world::{GROUPS, append, code, key, on_every_store, put_list, row, value, variable};

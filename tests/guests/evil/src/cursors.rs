@@ -34,7 +34,8 @@ fn open_lists() -> Result<(), Failure> {
 
 fn open_timers() -> Result<(), Failure> {
     each_group(|group| {
-        let ops: Vec<u8> = (0..40_000i64).flat_map(|n| op(TIMER_REGISTER, 0, group, &(i64::MAX - n).to_le_bytes())).collect();
+        let ops: Vec<u8> =
+            (0..40_000i64).flat_map(|n| op(TIMER_REGISTER, 0, group, &(i64::MAX - n).to_le_bytes())).collect();
         apply(&ops)?;
         for _ in 0..MILLION {
             timers::list_timers(group).map_err(fault)?;

@@ -1,8 +1,8 @@
 //! Failures with too much to say, or about groups that do not exist; and the honest ones, to compare with.
 
-use crate::polite::{each_group, failure};
 use crate::bindings::tidemill::processor::input;
 use crate::loops::register_due;
+use crate::polite::{each_group, failure};
 use crate::{Attack, Failure};
 
 const MIB: usize = 1 << 20;

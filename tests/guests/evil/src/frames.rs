@@ -1,7 +1,9 @@
 //! Ops whose framing is broken.
 
 use crate::polite::{LIST, MAP, VALUE, each_group_applies};
-use crate::wire::{LIST_APPEND, LIST_PUT, MAP_PUT, TIMER_REGISTER, VALUE_PUT, listed, op, op_of_length, text_row, words32};
+use crate::wire::{
+    LIST_APPEND, LIST_PUT, MAP_PUT, TIMER_REGISTER, VALUE_PUT, listed, op, op_of_length, text_row, words32,
+};
 use crate::{Attack, Failure};
 
 pub(crate) const ATTACKS: &[Attack] = &[

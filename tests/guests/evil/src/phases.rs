@@ -63,5 +63,9 @@ fn timer() -> Result<(), Failure> {
 /// Legal: the end stays the end.
 fn beyond_the_end() -> Result<(), Failure> {
     each_group(|_| Ok(()))?;
-    if (0..1000).any(|_| input::next().is_some()) { Err(failure("MORE_AFTER_END", "input went on after its end")) } else { Ok(()) }
+    if (0..1000).any(|_| input::next().is_some()) {
+        Err(failure("MORE_AFTER_END", "input went on after its end"))
+    } else {
+        Ok(())
+    }
 }

@@ -17,9 +17,14 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack { init: |query| prefetch(query, vec![VALUE; 1_000_000]), ..Attack::polite("prefetch-many") },
 ];
 
-/// `init` is run once before the first batch, as batch 0 perhaps; run id and time differ from instance to instance anyway.
+/// `init` is run once before the first batch, as batch 0 perhaps; run id and time differ from instance to instance
+/// anyway.
 fn differs(query: &Query) -> u64 {
-    let time = query.parameters.iter().find(|(name, _)| name == "tidemill.batch-time-ms").map_or("", |(_, value)| value.as_str());
+    let time = query
+        .parameters
+        .iter()
+        .find(|(name, _)| name == "tidemill.batch-time-ms")
+        .map_or("", |(_, value)| value.as_str());
     query.batch_id.wrapping_add(time.bytes().map(u64::from).sum())
 }
 

@@ -1,9 +1,9 @@
 //! Rows that are not what their schema says: each a fault, none a crash.
 
+use crate::bindings::tidemill::processor::state;
 use crate::polite::{MAP, VALUE, each_group, each_group_applies, fault, variables};
 use crate::wire::{EMIT, VALUE_PUT, op, text_row, words64};
 use crate::{Attack, Failure};
-use crate::bindings::tidemill::processor::state;
 
 const NAN_WITH_A_PAYLOAD: u64 = 0x7ff8_0000_0000_0001;
 
@@ -29,7 +29,11 @@ pub(crate) const ATTACKS: &[Attack] = &[
     typed("row-decimal", |_| variables("value DECIMAL(3, 0)"), || put(&words64(&[0, 1000]))),
     typed("row-decimal-long", |_| variables("value DECIMAL(38, 0)"), || put(&words64(&[0, text(16, 2), 0x0100]))),
     typed("row-array-count", |_| variables("value ARRAY<BIGINT>"), || put(&words64(&[0, text(16, 16), u64::MAX, 0]))),
-    typed("row-array-rows", |_| variables("value ARRAY<STRING>"), || put(&words64(&[0, text(16, 24), 1, 0, text(1 << 31, 8)]))),
+    typed(
+        "row-array-rows",
+        |_| variables("value ARRAY<STRING>"),
+        || put(&words64(&[0, text(16, 24), 1, 0, text(1 << 31, 8)])),
+    ),
     typed("row-map-order", |_| variables("value MAP<BIGINT, BIGINT>"), || put(&map([2, 1]))),
     typed("row-map-twice", |_| variables("value MAP<BIGINT, BIGINT>"), || put(&map([1, 1]))),
 ];
@@ -60,7 +64,8 @@ fn key() -> Result<(), Failure> {
     each_group(|group| state::get_map_value(MAP, group, &text_row(b"\xff")).map(|_| ()).map_err(fault))
 }
 
-/// A map of two entries with these keys, in this order: an outer row of one column; keys and values, each an array of two.
+/// A map of two entries with these keys, in this order: an outer row of one column; keys and values, each an array of
+/// two.
 fn map(keys: [u64; 2]) -> Vec<u8> {
     let array = |elements: [u64; 2]| words64(&[2, 0, elements[0], elements[1]]);
     let mut row = words64(&[0, text(16, 24 + 32 + 32), 0, text(24, 32), text(56, 32)]);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tidemill::{
-    Error, Handle, ListState, MapState, Out, Result, Row, Rows, StatefulProcessor, StatefulProcessorWithInitialState, TimeMode, Timers,
-    ValueState, info,
+    Error, Handle, ListState, MapState, Out, Result, Row, Rows, StatefulProcessor, StatefulProcessorWithInitialState,
+    TimeMode, Timers, ValueState, info,
 };
 
 #[derive(Row)]
@@ -63,7 +63,13 @@ impl StatefulProcessor for Script {
         Ok(Self { plain, with_ttl, on_timer, time_mode: handle.time_mode(), fail_in_close })
     }
 
-    fn handle_input_rows(&mut self, key: &String, rows: Rows<'_, Step>, timers: &Timers, out: &mut Out<Answer>) -> Result<()> {
+    fn handle_input_rows(
+        &mut self,
+        key: &String,
+        rows: Rows<'_, Step>,
+        timers: &Timers,
+        out: &mut Out<Answer>,
+    ) -> Result<()> {
         for step in rows {
             let Step { op, arg } = step?;
             if self.step(key, &op, arg.as_deref().unwrap_or(""), timers, Some(out))? {
@@ -73,7 +79,13 @@ impl StatefulProcessor for Script {
         Ok(())
     }
 
-    fn handle_expired_timer(&mut self, key: &String, expiry_ms: i64, timers: &Timers, out: &mut Out<Answer>) -> Result<()> {
+    fn handle_expired_timer(
+        &mut self,
+        key: &String,
+        expiry_ms: i64,
+        timers: &Timers,
+        out: &mut Out<Answer>,
+    ) -> Result<()> {
         out.emit(&Answer { key: key.clone(), op: "timer".to_owned(), result: Some(expiry_ms.to_string()) })?;
         let script = self.on_timer.get()?.unwrap_or_default();
         for step in script.split(';').map(str::trim).filter(|step| !step.is_empty()) {
@@ -123,7 +135,9 @@ impl Script {
     fn run(&self, op: &str, arg: &str, timers: &Timers) -> Result<Outcome> {
         let (variables, op) = match op.strip_prefix("ttl.") {
             None => (&self.plain, op),
-            Some(op) => (self.with_ttl.as_ref().ok_or_else(|| Error::new("NO_TTL", "the parameter `ttl_ms` is not set"))?, op),
+            Some(op) => {
+                (self.with_ttl.as_ref().ok_or_else(|| Error::new("NO_TTL", "the parameter `ttl_ms` is not set"))?, op)
+            }
         };
         let Variables { value, list, map } = variables;
         let answer = match op {
