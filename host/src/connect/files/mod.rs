@@ -219,6 +219,7 @@ impl FileSource {
             Extent::File(name) => {
                 let unread = !self.finished.contains_key(name);
                 self.pending.extend(unread.then(|| Candidate { modified_ns: 0, name: name.clone() }));
+                self.warn_of_changes();
             }
             Extent::Directory => {
                 let costs = self.finished.len() >= LISTING_COSTS_FROM_FILES;
