@@ -40,7 +40,7 @@ pub enum StateError {
         supported: u32,
     },
     /// A batch or a key outgrew a limit.
-    #[error("{what} of {} exceed the limit of {limit} ({name})", subject(variable))]
+    #[error("{what} by {} exceed the limit of {limit} ({name}); raise the limit, or keep less state per key or batch", subject(variable))]
     Limit {
         /// Name of the setting.
         name: &'static str,
@@ -175,7 +175,7 @@ impl StateError {
 }
 
 fn subject(variable: &Option<String>) -> String {
-    variable.as_ref().map_or_else(|| "this batch".to_owned(), |name| format!("state variable {name:?}"))
+    variable.as_ref().map_or_else(|| "the batch".to_owned(), |name| format!("state variable {name:?}"))
 }
 
 fn has(ttl: bool) -> &'static str {

@@ -143,12 +143,15 @@ fn contents<'a>(kind: VariableKind, key: StateKey<'a>, stored: StoredRow<'a>) ->
     }
 }
 
+/// Sees a record of family `State` and breaks to end the scan.
+type VisitRecord<'a> = dyn FnMut(StateKey<'_>, &[u8]) -> Result<ControlFlow<()>, StateError> + 'a;
+
 fn scan_variable(
     reader: &dyn Reader,
     step: u8,
     variable: u16,
     only: Option<GroupingKey<'_>>,
-    visit: &mut dyn FnMut(StateKey<'_>, &[u8]) -> Result<ControlFlow<()>, StateError>,
+    visit: &mut VisitRecord<'_>,
 ) -> Result<(), StateError> {
     let mut from = Vec::new();
     match only {

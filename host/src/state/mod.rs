@@ -36,4 +36,4 @@ pub use limits::StateLimits;
 pub use memory::MemoryStore;
 pub use rocks::{RocksSettings, RocksStore};
 pub use session::{Cursor, Finished, GroupId, ListCursor, MapCursor, MapPart, Scope, Session, SessionMetrics};
-pub use store::{Applied, Family, Reader, Store, StoreMetrics};
+pub use store::{Applied, Family, Reader, Store, StoreMetrics, Visit};

@@ -1,7 +1,6 @@
 //! The store on disk: RocksDB, without its write-ahead log. The query's log is the truth; this is a view of it that can be made
 //! anew from a snapshot and the records after it, so a crash may leave anything here.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use rocksdb::checkpoint::Checkpoint;
@@ -13,7 +12,7 @@ use rocksdb::{
 use super::changes::Changes;
 use super::error::StateError;
 use super::keys::{APPLIED, FORMAT};
-use super::store::{Applied, Family, Reader, Store, StoreMetrics, get};
+use super::store::{Applied, Family, Reader, Store, StoreMetrics, Visit, get};
 
 /// Version of the bytes in the store. Kept in family `Meta`; another one is refused.
 const FORMAT_VERSION: u32 = 1;
@@ -168,13 +167,7 @@ impl Reader for RocksStore {
         Ok(())
     }
 
-    fn scan(
-        &self,
-        family: Family,
-        from: &[u8],
-        to: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StateError> {
+    fn scan(&self, family: Family, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StateError> {
         if from >= to {
             return Ok(());
         }
@@ -273,7 +266,8 @@ fn fault(path: &Path, operation: &'static str, error: &Error) -> StateError {
     let message = error.to_string();
     match error.kind() {
         ErrorKind::Corruption => StateError::Corrupt { place: path.display().to_string(), message },
-        ErrorKind::IOError if message.contains("lock") => StateError::Locked { path: path.to_owned(), message },
+        // RocksDB has no code for it; these are its words, for a lock of this process and of another.
+        ErrorKind::IOError if message.contains("lock hold by") || message.contains("While lock file") => StateError::Locked { path: path.to_owned(), message },
         _ => StateError::Storage { path: path.to_owned(), operation, message },
     }
 }

@@ -17,6 +17,9 @@ use super::{GroupId, Session, read_sorted};
 /// commit, if they are written.
 const READS_REMEMBERED_MAX: usize = 100_000;
 
+/// What an entry takes beside its rows, about.
+const ENTRY_BYTES: usize = 64;
+
 /// Which part of a map's entries a read gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapPart {
@@ -88,8 +91,8 @@ impl Entry {
     fn bytes(&self, key: &[u8]) -> usize {
         match &self.current {
             EntryChange::AsCommitted => 0,
-            EntryChange::Written(row) => key.len() + row.len(),
-            EntryChange::Removed => key.len(),
+            EntryChange::Written(row) => ENTRY_BYTES + key.len() + row.len(),
+            EntryChange::Removed => ENTRY_BYTES + key.len(),
         }
     }
 }
@@ -243,7 +246,7 @@ impl Session {
         scan_checked(&*self.store, Family::State, &from, &to, &mut |key, record| {
             let suffix = parse_state_key(key)?.suffix;
             let committed = Committed::Present(single_row(record, schema_id)?.expiry_ms);
-            bytes += suffix.len();
+            bytes += ENTRY_BYTES + suffix.len();
             entries.entry(suffix.into()).or_default().committed = committed;
             Ok(if bytes > bytes_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
@@ -319,7 +322,7 @@ impl Session {
         }
         let schema_id = self.schema_id(variable);
         let mut found = Vec::with_capacity(keys.len());
-        read_sorted(&*self.store, &keys, &mut |_, record| {
+        read_sorted(&*self.store, &keys, |_, record| {
             found.push(match record {
                 None => Committed::Absent,
                 Some(record) => Committed::Present(single_row(record, schema_id)?.expiry_ms),

@@ -62,9 +62,9 @@ impl Session {
         // A record may have a stale entry beside its own: it is looked up for each.
         let keys: Vec<&[u8]> = expired.iter().map(|(key, _)| key.as_slice()).collect();
         let mut kinds: Vec<Option<RowKind>> = Vec::with_capacity(keys.len());
-        read_sorted(&*self.store, &keys, &mut |position, record| {
+        read_sorted(&*self.store, &keys, |position, record| {
             let stored = record.map(parse_row_record).transpose()?;
-            let expiry_ms = expired.get(position).map(|(_, expiry_ms)| *expiry_ms);
+            let expiry_ms = expired.get(position as usize).map(|(_, expiry_ms)| *expiry_ms);
             kinds.push(stored.filter(|stored| stored.expiry_ms == expiry_ms).map(|stored| stored.kind));
             Ok(())
         })?;
@@ -125,7 +125,7 @@ impl Session {
     fn evict_from_lists(&mut self, lists: BTreeMap<Vec<u8>, Vec<u64>>) -> Result<(), StateError> {
         let (keys, mut evicted): (Vec<Vec<u8>>, Vec<Vec<u64>>) = lists.into_iter().unzip();
         let mut headers = Vec::with_capacity(keys.len());
-        read_sorted(&*self.store, &keys, &mut |_, record| {
+        read_sorted(&*self.store, &keys, |_, record| {
             headers.push(record.map(parse_list_header).transpose()?);
             Ok(())
         })?;
