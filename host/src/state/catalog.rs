@@ -255,7 +255,12 @@ fn check_declarations(declared: &[VariableSpec], deleted: &[String]) -> Result<(
     Ok(())
 }
 
-fn check_name(name: &str) -> Result<(), StateError> {
+/// Whether a variable can have this name: 1 to [`NAME_CHARS_MAX`] characters, no control characters, no blanks at the ends, not
+/// reserved.
+///
+/// # Errors
+/// [`StateError::InvalidName`], [`StateError::ReservedName`].
+pub fn check_name(name: &str) -> Result<(), StateError> {
     if name.starts_with('$') {
         return Err(StateError::ReservedName { name: name.to_owned() });
     }

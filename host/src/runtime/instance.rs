@@ -1,0 +1,224 @@
+//! One instance of a component: made for one worker and one batch, asked for its plan, led through the phases, dropped.
+//!
+//! An instance that trapped or failed is never called again.
+
+use std::sync::Arc;
+
+use wasmtime::{AsContextMut, Store, StoreContextMut};
+
+use super::bindings::StatefulProcessor;
+use super::bindings::exports::tidemill::processor::handler::Guest;
+use super::bindings::tidemill::processor::types::Failure;
+use super::convert;
+use super::declarations::Declarations;
+use super::failure::{Refusal, guest_failure, report, trap};
+use super::host::{Batch, BatchPhase, Host, Meter, Stage, fuel_used, refill};
+use super::limits::{Limiter, Limits};
+use super::logging::{Log, Origin};
+use super::processor::Ready;
+use super::random::Place;
+use super::wasi::Wasi;
+use crate::engine::operator::{
+    Closed, GroupedRows, OperatorError, OperatorPlan, QueryInfo, Task, TimerValues, Worker,
+};
+use crate::record::RowLayout;
+
+/// An instance whose `init` has answered.
+pub(super) struct Instance {
+    store: Store<Host>,
+    exports: StatefulProcessor,
+    limits: Arc<Limits>,
+}
+
+impl Instance {
+    /// Instantiates a component and runs `init`; the answer is its plan, checked against the query.
+    pub(super) fn start(
+        ready: &Ready,
+        query: &QueryInfo,
+        place: Place,
+        time: TimerValues,
+    ) -> Result<(Self, OperatorPlan), OperatorError> {
+        let told = convert::query(query, place, time)?;
+        let mut store = Store::new(&ready.sandbox.engine, host(ready, query, place, time));
+        store.limiter(|host| &mut host.limiter);
+        store.set_hostcall_fuel(ready.limits.host_call_bytes);
+
+        let instantiated = refill(&mut store.as_context_mut()).and_then(|()| ready.component.instantiate(&mut store));
+        let exports = instantiated.map_err(|error| report(error, "instantiation", store.data(), &ready.limits))?;
+        let mut instance = Self { store, exports, limits: Arc::clone(&ready.limits) };
+
+        let answer = instance.call("init", |handler, store| handler.call_init(store, &told))?;
+        let (variables, dropped) = match std::mem::replace(&mut instance.store.data_mut().stage, Stage::Planned) {
+            Stage::Init(declarations) => declarations.into_parts(),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let plan = convert::plan(query, answer, variables, dropped, &ready.limits)?;
+        Ok((instance, plan))
+    }
+
+    /// Opens the batch of a task for an instance whose plan is `now`.
+    pub(super) fn open(mut self, task: Task, now: &OperatorPlan) -> Result<OpenInstance, OperatorError> {
+        if let Some(difference) = convert::difference(&task.plan, now) {
+            let message = format!(
+                "init answers otherwise than when the query was planned: {difference}; what it answers may depend on \
+                 settings, modes and schemas, not on batch, time or seed"
+            );
+            return Err(trap("init", "PLAN_CHANGED", message, String::new(), self.store.data()));
+        }
+        let batch =
+            Batch::new(now, task.query.time_mode, task.session, task.output, self.limits.open_cursors).map_err(unfit)?;
+        self.store.data_mut().stage = Stage::Batch(Box::new(batch));
+        let initial_state = now.initial_state.as_ref().map(RowLayout::new);
+        Ok(OpenInstance { instance: Some(self), time: task.time, columns: RowLayout::new(&now.columns), initial_state })
+    }
+
+    /// Calls an export and sorts out how it ended.
+    fn call<T>(
+        &mut self,
+        export: &'static str,
+        call: impl FnOnce(&Guest, StoreContextMut<'_, Host>) -> wasmtime::Result<Result<T, Failure>>,
+    ) -> Result<T, OperatorError> {
+        let handler = self.exports.tidemill_processor_handler();
+        let mut store = self.store.as_context_mut();
+        let answered = refill(&mut store).and_then(|()| call(handler, store));
+        let host = self.store.data();
+        match answered {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(failure)) => {
+                let Failure { of, code, message, stack } = failure;
+                Err(guest_failure(export, &code, &message, &stack, of.and_then(|group| key_of(host, group))))
+            }
+            Err(error) => Err(report(error, export, host, &self.limits)),
+        }
+    }
+
+    fn batch(&mut self) -> Result<&mut Batch, OperatorError> {
+        match &mut self.store.data_mut().stage {
+            Stage::Batch(batch) => Ok(batch),
+            _ => Err(OperatorError::Host("the batch is not open".into())),
+        }
+    }
+}
+
+fn key_of(host: &Host, id: u32) -> Option<String> {
+    let Stage::Batch(batch) = &host.stage else { return None };
+    batch.feed.group(id).map(|group| batch.key_json(group))
+}
+
+fn host(ready: &Ready, query: &QueryInfo, place: Place, time: TimerValues) -> Host {
+    let limits = &ready.limits;
+    let origin = Origin {
+        query_id: query.query_id.clone(),
+        step: query.step,
+        batch_id: place.batch_id,
+        key_group: place.key_group,
+    };
+    let log = Log::new(origin, limits);
+    Host {
+        limiter: Limiter::new(limits),
+        meter: Meter::new(ready.sandbox.metering(), limits),
+        wasi: Wasi::new(time.processing_time_ms, place, log.clone(), limits.wasi_resources),
+        log,
+        stage: Stage::Init(Declarations::new(query.time_mode, limits.schema_bytes)),
+    }
+}
+
+fn unfit(error: crate::record::SchemaError) -> OperatorError {
+    OperatorError::Unfit { code: error.code(), message: error.to_string() }
+}
+
+/// A failure of the host before or after the guest ran; a limit of the state counts as the processor's.
+fn outside_of_guest(refusal: Refusal, export: &'static str, instance: &Instance) -> OperatorError {
+    report(refusal.into_trap(), export, instance.store.data(), &instance.limits)
+}
+
+/// An instance in a batch. Gone after the first error.
+pub(super) struct OpenInstance {
+    instance: Option<Instance>,
+    time: TimerValues,
+    columns: RowLayout,
+    initial_state: Option<RowLayout>,
+}
+
+impl OpenInstance {
+    /// Runs a phase: opens the feed, and calls the export until the feed has nothing more.
+    fn run(
+        &mut self,
+        phase: BatchPhase,
+        open: impl FnOnce(&mut Batch) -> Result<(), Refusal>,
+    ) -> Result<(), OperatorError> {
+        // Put back only when all went well.
+        let mut instance = self.instance.take().ok_or_else(gone)?;
+        let export = phase.export();
+        let time = convert::timer_values(self.time);
+
+        let batch = instance.batch()?;
+        batch.phase = phase;
+        if let Err(refusal) = open(batch) {
+            return Err(outside_of_guest(refusal, export, &instance));
+        }
+        loop {
+            let Batch { feed, session, .. } = instance.batch()?;
+            match feed.begin_call(session) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(refusal) => return Err(outside_of_guest(refusal, export, &instance)),
+            }
+            instance.call(export, |handler, store| match phase {
+                BatchPhase::InitialState => handler.call_handle_initial_state(store, time),
+                BatchPhase::InputRows => handler.call_handle_input_rows(store, time),
+                BatchPhase::ExpiredTimers => handler.call_handle_expired_timer(store, time),
+                BatchPhase::Close => handler.call_close(store),
+            })?;
+            if !instance.batch()?.feed.drained() {
+                let message = "it answered before input.next had answered none; an SDK must pull all chunks".to_owned();
+                return Err(trap(export, "INPUT_NOT_DRAINED", message, String::new(), instance.store.data()));
+            }
+        }
+        self.instance = Some(instance);
+        Ok(())
+    }
+}
+
+fn gone() -> OperatorError {
+    OperatorError::Host("this worker has failed before and cannot go on".into())
+}
+
+impl Worker for OpenInstance {
+    fn initial_state(&mut self, rows: GroupedRows) -> Result<(), OperatorError> {
+        let Some(layout) = self.initial_state.clone() else {
+            return Err(OperatorError::Host("rows of an initial state in a query without one".into()));
+        };
+        self.run(BatchPhase::InitialState, |batch| batch.feed.open_rows(rows, &layout))
+    }
+
+    fn input_rows(&mut self, rows: GroupedRows) -> Result<(), OperatorError> {
+        let layout = self.columns.clone();
+        self.run(BatchPhase::InputRows, |batch| batch.feed.open_rows(rows, &layout))
+    }
+
+    fn expired_timers(&mut self, threshold_ms: i64) -> Result<(), OperatorError> {
+        self.run(BatchPhase::ExpiredTimers, |batch| {
+            batch.session.open_due(threshold_ms)?;
+            batch.feed.open_timers();
+            Ok(())
+        })
+    }
+
+    fn close(mut self: Box<Self>) -> Result<Closed, OperatorError> {
+        let mut instance = self.instance.take().ok_or_else(gone)?;
+        instance.batch()?.phase = BatchPhase::Close;
+        instance.call(BatchPhase::Close.export(), |handler, store| handler.call_close(store))?;
+        let fuel = fuel_used(&mut instance.store.as_context_mut());
+        let host = instance.store.into_data();
+        host.log.finish();
+        tracing::debug!(target: "processor", memory_bytes = host.limiter.memory_bytes(), fuel, "an instance is closed");
+        match host.stage {
+            Stage::Batch(batch) => {
+                let input_digest = batch.feed.digest();
+                Ok(Closed { session: batch.session, output: batch.output, input_digest, fuel })
+            }
+            _ => Err(OperatorError::Host("the batch is not open".into())),
+        }
+    }
+}
