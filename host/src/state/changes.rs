@@ -72,7 +72,10 @@ impl Changes {
                 Some(change) => Some(Ok(change)),
                 None => {
                     rest = &[];
-                    Some(Err(StateError::corrupt("the changes of a batch", "a change is cut short or names an unknown family")))
+                    Some(Err(StateError::corrupt(
+                        "the changes of a batch",
+                        "a change is cut short or names an unknown family",
+                    )))
                 }
             }
         })
@@ -166,7 +169,8 @@ impl FamilyChanges {
 
     fn key(&mut self, key: &[u8]) {
         let first = self.changes.is_empty();
-        self.sorted = self.sorted && (first || self.changes.bytes.get(self.last.clone()).is_some_and(|last| last < key));
+        self.sorted =
+            self.sorted && (first || self.changes.bytes.get(self.last.clone()).is_some_and(|last| last < key));
         self.changes.push_key(self.family, key);
         let end = self.changes.bytes.len();
         self.last = end - key.len()..end;

@@ -137,9 +137,14 @@ fn contents<'a>(kind: VariableKind, key: StateKey<'a>, stored: StoredRow<'a>) ->
     let row = stored.row;
     match (kind, stored.kind, key.suffix.is_empty()) {
         (VariableKind::Value, RowKind::Single, true) => Ok(Contents::Value(row)),
-        (VariableKind::List, RowKind::Element, false) => Ok(Contents::Element { sequence: parse_sequence(key.suffix)?, row }),
+        (VariableKind::List, RowKind::Element, false) => {
+            Ok(Contents::Element { sequence: parse_sequence(key.suffix)?, row })
+        }
         (VariableKind::Map, RowKind::Single, false) => Ok(Contents::Entry { key: key.suffix, row }),
-        _ => Err(StateError::corrupt("family State", format!("variable {} holds what is no {}", key.variable, kind.name()))),
+        _ => Err(StateError::corrupt(
+            "family State",
+            format!("variable {} holds what is no {}", key.variable, kind.name()),
+        )),
     }
 }
 

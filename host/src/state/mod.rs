@@ -27,7 +27,10 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{Catalog, CatalogVariable, Dropped, NAME_CHARS_MAX, Resolution, VARIABLES_MAX, Variable, VariableKind, VariableSpec, check_name};
+pub use catalog::{
+    Catalog, CatalogVariable, Dropped, NAME_CHARS_MAX, Resolution, VARIABLES_MAX, Variable, VariableKind, VariableSpec,
+    check_name,
+};
 pub use changes::{Change, Changes};
 pub use due::DueIndex;
 pub use error::StateError;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DataBlockIndexType, Error, ErrorKind,
-    LogLevel, Options, ReadOptions, WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DataBlockIndexType, Error,
+    ErrorKind, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions,
 };
 
 use super::changes::Changes;
@@ -84,12 +84,13 @@ impl RocksStore {
         options.set_max_log_file_size(INFO_LOG_BYTES);
         options.set_log_level(LogLevel::Warn);
         options.set_stats_dump_period_sec(0);
-        let families = Family::ALL.iter().map(|family| {
-            ColumnFamilyDescriptor::new(family.name(), family_options(&cache, settings))
-        });
+        let families = Family::ALL
+            .iter()
+            .map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(&cache, settings)));
         // RocksDB insists on a family of its own, which stays empty.
         let default = ColumnFamilyDescriptor::new("default", Options::default());
-        let db = DB::open_cf_descriptors(&options, dir, families.chain([default])).map_err(|error| fault(dir, "opening", &error))?;
+        let db = DB::open_cf_descriptors(&options, dir, families.chain([default]))
+            .map_err(|error| fault(dir, "opening", &error))?;
         let store = Self { db, path: dir.to_owned(), cache };
         store.check_format()?;
         Ok(store)
@@ -267,7 +268,9 @@ fn fault(path: &Path, operation: &'static str, error: &Error) -> StateError {
     match error.kind() {
         ErrorKind::Corruption => StateError::Corrupt { place: path.display().to_string(), message },
         // RocksDB has no code for it; these are its words, for a lock of this process and of another.
-        ErrorKind::IOError if message.contains("lock hold by") || message.contains("While lock file") => StateError::Locked { path: path.to_owned(), message },
+        ErrorKind::IOError if message.contains("lock hold by") || message.contains("While lock file") => {
+            StateError::Locked { path: path.to_owned(), message }
+        }
         _ => StateError::Storage { path: path.to_owned(), operation, message },
     }
 }

@@ -162,7 +162,11 @@ mod tests {
 
     #[test]
     fn the_marker_reads_as_it_was_written() {
-        for applied in [Applied::default(), Applied { batch: Some(0), generation: 3 }, Applied { batch: Some(u64::MAX), generation: 0 }] {
+        for applied in [
+            Applied::default(),
+            Applied { batch: Some(0), generation: 3 },
+            Applied { batch: Some(u64::MAX), generation: 0 },
+        ] {
             assert_eq!(Applied::from_bytes(&applied.to_bytes()).unwrap(), applied);
         }
         assert_eq!(Applied::from_bytes(b"x").unwrap_err().code(), "STATE_CORRUPT");

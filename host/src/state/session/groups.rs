@@ -134,10 +134,34 @@ mod tests {
     #[test]
     fn a_key_has_one_handle_in_whatever_order_it_comes() {
         let mut groups = Groups::default();
-        let keys = [(5, "a"), (9, "b"), (2, "c"), (9, "b"), (7, "d"), (2, "c"), (2, "e"), (10, "f"), (5, "a"), (2, "e"), (10, "f")];
-        let handles: Vec<(GroupId, bool)> = keys.iter().map(|(hash, row)| groups.enter(key(*hash, row.as_bytes()))).collect();
-        let expected =
-            [(0, true), (1, true), (2, true), (1, false), (3, true), (2, false), (4, true), (5, true), (0, false), (4, false), (5, false)];
+        let keys = [
+            (5, "a"),
+            (9, "b"),
+            (2, "c"),
+            (9, "b"),
+            (7, "d"),
+            (2, "c"),
+            (2, "e"),
+            (10, "f"),
+            (5, "a"),
+            (2, "e"),
+            (10, "f"),
+        ];
+        let handles: Vec<(GroupId, bool)> =
+            keys.iter().map(|(hash, row)| groups.enter(key(*hash, row.as_bytes()))).collect();
+        let expected = [
+            (0, true),
+            (1, true),
+            (2, true),
+            (1, false),
+            (3, true),
+            (2, false),
+            (4, true),
+            (5, true),
+            (0, false),
+            (4, false),
+            (5, false),
+        ];
         assert_eq!(handles, expected);
         for (hash, row) in keys {
             let key = key(hash, row.as_bytes());

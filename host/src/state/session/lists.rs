@@ -218,7 +218,13 @@ impl Session {
         })
     }
 
-    fn finish_list(&mut self, variable: usize, group: GroupId, list: ListState, out: &mut Output) -> Result<(), StateError> {
+    fn finish_list(
+        &mut self,
+        variable: usize,
+        group: GroupId,
+        list: ListState,
+        out: &mut Output,
+    ) -> Result<(), StateError> {
         let Some(declared) = self.variables.get(variable) else { return Ok(()) };
         let (id, schema_id) = (declared.id, declared.schema_id);
         let expiry_ms = self.write_expiry(variable);

@@ -69,7 +69,9 @@ impl MapState {
             None if self.complete => Found::None,
             None => Found::InStore,
             Some(Entry { current: EntryChange::Written(_), .. }) => Found::Written,
-            Some(Entry { current: EntryChange::Removed, .. } | Entry { committed: Committed::Absent, .. }) => Found::None,
+            Some(Entry { current: EntryChange::Removed, .. } | Entry { committed: Committed::Absent, .. }) => {
+                Found::None
+            }
             Some(Entry { committed: Committed::Present(expiry_ms), .. }) if expired(*expiry_ms, now_ms) => Found::None,
             Some(_) => Found::InStore,
         }
@@ -193,7 +195,13 @@ impl Session {
         self.check_room(variable, group)
     }
 
-    fn change_entry(&mut self, variable: usize, group: GroupId, key: &[u8], change: EntryChange) -> Result<(), StateError> {
+    fn change_entry(
+        &mut self,
+        variable: usize,
+        group: GroupId,
+        key: &[u8],
+        change: EntryChange,
+    ) -> Result<(), StateError> {
         let place = self.map_place(variable)?;
         let entry = self.maps.entry((group, place)).or_default().entry(key);
         self.write_bytes -= entry.bytes(key);
@@ -289,7 +297,8 @@ impl Session {
                     EntryChange::AsCommitted => {}
                     EntryChange::Written(row) => {
                         let stored = StoredRow { kind: RowKind::Single, schema_id, expiry_ms, row };
-                        out.state.put_with(&key, row_record_len(row.len(), expiry_ms), |out| push_row_record(out, stored));
+                        out.state
+                            .put_with(&key, row_record_len(row.len(), expiry_ms), |out| push_row_record(out, stored));
                         out.reindex(key_group, committed, expiry_ms, &key);
                         self.metrics.add_rows(id, i64::from(committed == Committed::Absent));
                     }

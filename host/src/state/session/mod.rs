@@ -84,7 +84,6 @@ pub struct SessionMetrics {
     pub rows: BTreeMap<u16, i64>,
 }
 
-
 impl SessionMetrics {
     /// Adds what happened in another worker's session.
     pub fn add(&mut self, other: &Self) {
@@ -276,7 +275,8 @@ impl Session {
     fn load_values(&mut self, variable: usize, place: usize, groups: &[GroupId]) -> Result<(), StateError> {
         let (id, schema_id) = (self.variable_id(variable), self.schema_id(variable));
         let now_ms = self.scope.now_ms;
-        let unread = |group: &GroupId| matches!(self.values.lookup(self.values.slot(*group, place), now_ms), Lookup::Unread);
+        let unread =
+            |group: &GroupId| matches!(self.values.lookup(self.values.slot(*group, place), now_ms), Lookup::Unread);
         let mut unread: Vec<GroupId> = groups.iter().copied().filter(unread).collect();
         self.groups.sort_by_state_key(&mut unread);
         unread.dedup();
@@ -362,7 +362,8 @@ impl Session {
         variable: Option<usize>,
         group: Option<GroupId>,
     ) -> StateError {
-        let variable = variable.and_then(|variable| self.variables.get(variable)).map(|variable| variable.spec.name.clone());
+        let variable =
+            variable.and_then(|variable| self.variables.get(variable)).map(|variable| variable.spec.name.clone());
         let key = group.map(|group| self.groups.key(group).row.to_vec());
         StateError::Limit { name, what, limit, variable, key }
     }
@@ -376,7 +377,10 @@ impl Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("scope", &self.scope).field("groups", &self.groups.len()).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("scope", &self.scope)
+            .field("groups", &self.groups.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -133,7 +133,10 @@ impl Timers {
 
     fn changed(&self) -> Vec<GroupId> {
         let groups = (0..).zip(&self.of_groups);
-        groups.filter(|(_, timers)| timers.as_ref().is_some_and(|timers| timers.changed.is_some())).map(|(group, _)| group).collect()
+        groups
+            .filter(|(_, timers)| timers.as_ref().is_some_and(|timers| timers.changed.is_some()))
+            .map(|(group, _)| group)
+            .collect()
     }
 }
 
@@ -143,11 +146,14 @@ impl Session {
     /// # Errors
     /// The disk, or damage.
     pub fn prefetch_timers(&mut self, groups: &[GroupId]) -> Result<(), StateError> {
-        let mut unread: Vec<GroupId> = groups.iter().copied().filter(|group| self.timers.get(*group).is_none()).collect();
+        let mut unread: Vec<GroupId> =
+            groups.iter().copied().filter(|group| self.timers.get(*group).is_none()).collect();
         self.groups.sort_by_state_key(&mut unread);
         unread.dedup();
         let Self { store, timers, groups, scope, .. } = self;
-        read_groups(&**store, groups, (scope.step, TIMERS_VARIABLE), &unread, |group, record| timers.loaded(group, record))
+        read_groups(&**store, groups, (scope.step, TIMERS_VARIABLE), &unread, |group, record| {
+            timers.loaded(group, record)
+        })
     }
 
     /// The group's timers as applied so far, ascending.
@@ -212,7 +218,8 @@ impl Session {
         let mut changed = self.timers.changed();
         self.groups.sort_by_key(&mut changed);
         let next = self.scope.range.start;
-        self.timers.phase = Some(Phase { threshold_ms, next, changed: changed.into_iter(), queue: Vec::new().into_iter() });
+        self.timers.phase =
+            Some(Phase { threshold_ms, next, changed: changed.into_iter(), queue: Vec::new().into_iter() });
         Ok(())
     }
 
@@ -226,7 +233,10 @@ impl Session {
         out.clear();
         loop {
             let Some(phase) = &mut self.timers.phase else {
-                return Err(StateError::Misuse { variable: "(timers)".to_owned(), message: "the timer phase is not open" });
+                return Err(StateError::Misuse {
+                    variable: "(timers)".to_owned(),
+                    message: "the timer phase is not open",
+                });
             };
             let threshold_ms = phase.threshold_ms;
             if let Some(group) = phase.queue.next() {
@@ -340,7 +350,9 @@ impl Session {
         let mut record = Vec::new();
         for &group in groups {
             let Some(timers) = self.timers.get(group) else { continue };
-            let Some(changed) = timers.changed.as_ref().filter(|changed| **changed != timers.committed) else { continue };
+            let Some(changed) = timers.changed.as_ref().filter(|changed| **changed != timers.committed) else {
+                continue;
+            };
             let key = self.groups.key(group);
             let key_group = self.key_group_of(group);
             state_key.clear();

@@ -92,25 +92,40 @@ impl Session {
     /// Whether the batch wrote over the record or deleted it, so that the commit takes care of it and its index entry.
     fn rewritten(&self, record: StateKey<'_>, kind: RowKind) -> bool {
         let Some(group) = self.groups.find(record.key) else { return false };
-        let Some(variable) = self.variables.iter().position(|variable| variable.id == record.variable) else { return false };
+        let Some(variable) = self.variables.iter().position(|variable| variable.id == record.variable) else {
+            return false;
+        };
         match (self.places.get(variable), kind) {
             (Some(Place::Value(place)), _) => {
-                matches!(self.values.change(self.values.slot(group, *place)), Some(Change::Written(_) | Change::Cleared))
+                matches!(
+                    self.values.change(self.values.slot(group, *place)),
+                    Some(Change::Written(_) | Change::Cleared)
+                )
             }
             (Some(Place::Map(place)), _) => self
                 .maps
                 .get(&(group, *place))
                 .and_then(|map| map.entries.get(record.suffix))
                 .is_some_and(|entry| !matches!(entry.current, EntryChange::AsCommitted)),
-            (Some(Place::List(place)), _) => self.lists.get(&(group, *place)).is_some_and(|list| list.base != Base::Kept),
+            (Some(Place::List(place)), _) => {
+                self.lists.get(&(group, *place)).is_some_and(|list| list.base != Base::Kept)
+            }
             (None, _) => false,
         }
     }
 
     /// Notes that an element goes: with the batch's own changes of the list, or else in `lists`.
-    fn evict_element(&mut self, record: StateKey<'_>, lists: &mut BTreeMap<Vec<u8>, Vec<u64>>) -> Result<(), StateError> {
+    fn evict_element(
+        &mut self,
+        record: StateKey<'_>,
+        lists: &mut BTreeMap<Vec<u8>, Vec<u64>>,
+    ) -> Result<(), StateError> {
         let sequence = parse_sequence(record.suffix)?;
-        let place = self.variables.iter().position(|variable| variable.id == record.variable).and_then(|variable| self.places.get(variable));
+        let place = self
+            .variables
+            .iter()
+            .position(|variable| variable.id == record.variable)
+            .and_then(|variable| self.places.get(variable));
         if let (Some(Place::List(place)), Some(group)) = (place, self.groups.find(record.key))
             && let Some(list) = self.lists.get_mut(&(group, *place))
         {

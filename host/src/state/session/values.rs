@@ -209,7 +209,10 @@ impl Values {
 pub(super) fn single_row(record: &[u8], schema_id: u16) -> Result<StoredRow<'_>, StateError> {
     let stored = parse_row_record(record)?;
     if stored.kind != RowKind::Single || stored.schema_id != schema_id {
-        let message = format!("a row of {:?} with schema {} where one with schema {schema_id} belongs", stored.kind, stored.schema_id);
+        let message = format!(
+            "a row of {:?} with schema {} where one with schema {schema_id} belongs",
+            stored.kind, stored.schema_id
+        );
         return Err(StateError::corrupt("family State", message));
     }
     Ok(stored)

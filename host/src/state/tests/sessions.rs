@@ -58,7 +58,8 @@ fn two_workers_and_three_leave_the_same_state() {
     let run = |ranges: &[std::ops::Range<u16>]| {
         let mut world = World::new(Backing::memory(), &variables());
         for now_ms in 0..3 {
-            let mut sessions: Vec<Session> = ranges.iter().map(|range| world.session_over(range.clone(), now_ms * 40)).collect();
+            let mut sessions: Vec<Session> =
+                ranges.iter().map(|range| world.session_over(range.clone(), now_ms * 40)).collect();
             for (name, n) in NAMES.iter().zip(1..) {
                 let group = (key(name).hash >> 61) as u16;
                 let worker = ranges.iter().position(|range| range.contains(&group)).unwrap();

@@ -17,7 +17,11 @@ fn name(key: GroupingKey<'_>) -> String {
 }
 
 /// Runs the timer phase as an SDK does: before a handler runs, the timer that fires is deleted.
-fn fire(session: &mut Session, threshold_ms: i64, mut handler: impl FnMut(&mut Session, GroupId, i64)) -> Vec<(String, i64)> {
+fn fire(
+    session: &mut Session,
+    threshold_ms: i64,
+    mut handler: impl FnMut(&mut Session, GroupId, i64),
+) -> Vec<(String, i64)> {
     let mut fired = Vec::new();
     let mut due = Vec::new();
     session.open_due(threshold_ms).unwrap();
@@ -162,7 +166,8 @@ fn a_timer_registered_in_the_past_by_a_handler_fires_in_the_next_batch() {
     on_every_store(&[], |world| {
         world.batch(0, |session| {
             register(session, "a", &[10]);
-            let all = fire(session, 20, |session, group, expiry_ms| session.register_timer(group, expiry_ms - 5).unwrap());
+            let all =
+                fire(session, 20, |session, group, expiry_ms| session.register_timer(group, expiry_ms - 5).unwrap());
             assert_eq!(all, fired(&[("a", 10)]));
         });
         assert_eq!(world.due.earliest_timer_ms(), Some(5));
