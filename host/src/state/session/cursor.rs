@@ -134,7 +134,8 @@ impl MapCursor {
             MapPart::Entries => page.add(&[key, row]),
         };
         let lower = self.after.take().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut overlay = self.entries.range::<[u8], _>((lower.as_ref().map(|key| &**key), Bound::Unbounded)).peekable();
+        let mut overlay =
+            self.entries.range::<[u8], _>((lower.as_ref().map(|key| &**key), Bound::Unbounded)).peekable();
         let mut last: Option<Box<[u8]>> = None;
         let mut full = false;
         if let Some(base) = &mut self.base {
