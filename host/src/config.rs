@@ -49,7 +49,7 @@ pub struct ProcessorConfig {
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
     /// How a processor that runs too long is stopped.
-    #[serde(default)]
+    #[serde(default = "metering_epoch")]
     pub metering: Metering,
 }
 
@@ -261,6 +261,7 @@ impl QueryConfig {
             }
         };
         overlay(&mut table, overrides);
+        drop_empty_paths(&mut table);
         Self::deserialize(table).map_err(|error| malformed(file, &error))
     }
 
@@ -312,7 +313,7 @@ pub fn read_clock(path: &Path) -> Result<Vec<i64>, ConfigError> {
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(line, text)| {
-            text.parse().ok().or_else(|| crate::record::parse_timestamp_us(text).map(|us| us.div_euclid(1000))).ok_or_else(
+            text.parse().ok().or_else(|| crate::connect::parse_timestamp(text).map(|us| us.div_euclid(1000))).ok_or_else(
                 || ConfigError::Clock { path: path.to_owned(), line, text: text.to_owned() },
             )
         })
@@ -349,6 +350,17 @@ fn overlay(under: &mut toml::Table, over: toml::Table) {
     }
 }
 
+/// An empty path is none: so a flag can take a path of the file away.
+fn drop_empty_paths(table: &mut toml::Table) {
+    for (section, key) in PATHS {
+        if let Some(section) = table.get_mut(section).and_then(toml::Value::as_table_mut)
+            && section.get(key).and_then(toml::Value::as_str).is_some_and(str::is_empty)
+        {
+            section.remove(key);
+        }
+    }
+}
+
 fn malformed(file: Option<&Path>, error: &dyn std::fmt::Display) -> ConfigError {
     let path = file.map_or_else(|| PathBuf::from("the command line"), Path::to_owned);
     ConfigError::Malformed { path, message: error.to_string().trim_end().to_owned() }
@@ -367,6 +379,10 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn metering_epoch() -> Metering {
+    Metering::Epoch
 }
 
 fn time_mode_none() -> TimeMode {

@@ -1,3 +1,10 @@
 //! The `tidemill` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+use tidemill_host::cli;
+use tidemill_host::config::Environment;
+
+fn main() -> ExitCode {
+    cli::main(std::env::args_os(), &Environment::read()).into()
+}

@@ -1,6 +1,7 @@
 //! Packed rows: reading and writing slots and variable parts. The bytes are defined in `wit/README.md`.
 //!
-//! Knows nothing of columns' types beyond how many bytes they take. Everything written is canonical: equal rows are equal bytes.
+//! Knows nothing of columns' types beyond how many bytes they take. Everything written is canonical: equal rows are
+//! equal bytes.
 
 use crate::error::{Error, Result, code};
 
@@ -80,7 +81,8 @@ fn array_row(part: &[u8]) -> Result<(RowReader<'_>, usize)> {
 pub enum Zero {
     /// 0.0 and -0.0 are two values.
     Signed,
-    /// Both are written as 0.0: grouping keys, keys of map states and of MAP columns, so that equal keys are equal bytes.
+    /// Both are written as 0.0: grouping keys, keys of map states and of MAP columns, so that equal keys are equal
+    /// bytes.
     Unsigned,
 }
 
@@ -134,19 +136,30 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Writes a nested row (STRUCT) of `columns` columns as the variable part of a column.
-    pub fn put_row(&mut self, column: usize, columns: usize, write: impl FnOnce(&mut RowWriter<'_>) -> Result<()>) -> Result<()> {
+    pub fn put_row(
+        &mut self,
+        column: usize,
+        columns: usize,
+        write: impl FnOnce(&mut RowWriter<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.put_part(column, |bytes, zero| write(&mut RowWriter::begin(bytes, columns, zero)))
     }
 
     /// Writes an ARRAY of `count` elements as the variable part of a column.
-    pub fn put_array(&mut self, column: usize, count: usize, write: impl FnOnce(&mut RowWriter<'_>) -> Result<()>) -> Result<()> {
+    pub fn put_array(
+        &mut self,
+        column: usize,
+        count: usize,
+        write: impl FnOnce(&mut RowWriter<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.put_part(column, |bytes, zero| {
             bytes.extend_from_slice(&(count as u64).to_le_bytes());
             write(&mut RowWriter::begin(bytes, count, zero))
         })
     }
 
-    /// Writes a MAP as the variable part of a column. The entries come in the order of `write_key`'s bytes, as [`map_order`] gives it.
+    /// Writes a MAP as the variable part of a column. The entries come in the order of `write_key`'s bytes, as
+    /// [`map_order`] gives it.
     pub fn put_map(
         &mut self,
         column: usize,
@@ -209,7 +222,10 @@ const fn null_words(columns: usize) -> usize {
 
 #[cold]
 pub(crate) fn malformed() -> Error {
-    Error::new(code::MALFORMED_ROW, "a packed row does not have the columns that the type names: was it written by another type?")
+    Error::new(
+        code::MALFORMED_ROW,
+        "a packed row does not have the columns that the type names: was it written by another type?",
+    )
 }
 
 #[cold]

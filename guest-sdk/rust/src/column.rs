@@ -82,7 +82,10 @@ impl Column for f32 {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the slot of a float holds a double that 32 bits represent exactly")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the slot of a float holds a double that 32 bits represent exactly"
+    )]
     fn read(row: RowReader<'_>, column: usize) -> Result<Self> {
         Ok(f64::from_bits(row.slot(column)?) as f32)
     }
@@ -268,7 +271,11 @@ fn read_map<K: Column, V: Column, M: FromIterator<(K, V)>>(row: RowReader<'_>, c
     (0..count).map(|entry| Ok((K::read(keys, entry)?, V::read(values, entry)?))).collect()
 }
 
-fn write_map<'a, K, V>(row: &mut RowWriter<'_>, column: usize, entries: impl Iterator<Item = (&'a K, &'a V)>) -> Result<()>
+fn write_map<'a, K, V>(
+    row: &mut RowWriter<'_>,
+    column: usize,
+    entries: impl Iterator<Item = (&'a K, &'a V)>,
+) -> Result<()>
 where
     K: Column + 'a,
     V: Column + 'a,
@@ -366,6 +373,41 @@ macro_rules! tuple_row {
         }
     };
 }
+/// No columns: for a processor that counts rows and reads none of them.
+impl Row for () {
+    const COLUMNS: usize = 0;
+    // There is nothing to take a name for.
+    const NAMED: bool = true;
+
+    fn columns(_: usize) -> Result<Vec<ColumnSchema>> {
+        Ok(Vec::new())
+    }
+
+    #[inline]
+    fn read_row(_: RowReader<'_>) -> Result<Self> {
+        Ok(())
+    }
+
+    #[inline]
+    fn write_row(&self, _: &mut RowWriter<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Column for () {
+    fn data_type(depth: usize) -> Result<String> {
+        nested_row::data_type::<Self>(depth)
+    }
+
+    fn read(row: RowReader<'_>, column: usize) -> Result<Self> {
+        nested_row::read(row, column)
+    }
+
+    fn write(&self, row: &mut RowWriter<'_>, column: usize) -> Result<()> {
+        nested_row::write(self, row, column)
+    }
+}
+
 tuple_row!(1: A 0 "_1");
 tuple_row!(2: A 0 "_1", B 1 "_2");
 tuple_row!(3: A 0 "_1", B 1 "_2", C 2 "_3");

@@ -1,4 +1,5 @@
-//! The host as a component sees it: the imports of `wit/world.wit`. Exists on `wasm32` only; the native twin is [`crate::memory`].
+//! The host as a component sees it: the imports of `wit/world.wit`. Exists on `wasm32` only; the native twin is
+//! [`crate::memory`].
 
 use crate::contract::{ApplyFault, Cursor, Group, Level, Page, Part, TimerPage, Variable};
 use crate::contract::{Failure, OutputMode, Plan, Query, TimeMode, TimerValues};
@@ -10,7 +11,15 @@ use bindings::exports::tidemill::processor::handler as export;
 use bindings::tidemill::processor as wit;
 
 #[doc(hidden)]
-#[allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, clippy::pedantic, clippy::restriction, reason = "generated")]
+#[allow(
+    unsafe_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    clippy::pedantic,
+    clippy::restriction,
+    reason = "generated"
+)]
 pub mod bindings {
     wit_bindgen::generate!({
         world: "stateful-processor",
@@ -87,7 +96,8 @@ impl Host {
     }
 
     pub(crate) fn apply(&self, ops: &[u8]) -> Result<(), ApplyFault> {
-        wit::effects::apply(ops).map_err(|fault| ApplyFault { op: fault.op, error: Error::new(fault.code, fault.message) })
+        wit::effects::apply(ops)
+            .map_err(|fault| ApplyFault { op: fault.op, error: Error::new(fault.code, fault.message) })
     }
 }
 

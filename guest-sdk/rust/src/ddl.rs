@@ -65,7 +65,10 @@ mod tests {
     #[test]
     fn names_are_found_beside_nested_types_and_quotes() {
         assert_eq!(column_names("key STRING NOT NULL, n BIGINT"), ["key", "n"]);
-        assert_eq!(column_names("a DECIMAL(10, 2), b MAP<STRING, ARRAY<INT>>, c STRUCT<x: INT, `y, z`: INT>"), ["a", "b", "c"]);
+        assert_eq!(
+            column_names("a DECIMAL(10, 2), b MAP<STRING, ARRAY<INT>>, c STRUCT<x: INT, `y, z`: INT>"),
+            ["a", "b", "c"]
+        );
         assert_eq!(column_names("`a ``b``, c` INT, d INT"), ["a `b`, c", "d"]);
         assert_eq!(column_names(""), Vec::<String>::new());
     }

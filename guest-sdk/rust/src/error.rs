@@ -7,8 +7,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a handler gave up: a misuse that the SDK or the host found, or an error of the author's own.
 ///
-/// Every `std::error::Error` converts into it by `?`, with the code `USER_CODE`; [`Error::new`] makes one with a code that the
-/// users of the processor can match on.
+/// Every `std::error::Error` converts into it by `?`, with the code `USER_CODE`; [`Error::new`] makes one with a code
+/// that the users of the processor can match on.
 pub struct Error(Box<Body>);
 
 // Boxed, so that a `Result` of a small value stays small on the path of every row.
@@ -100,7 +100,8 @@ impl<E: std::error::Error> From<E> for Error {
 
 /// Codes of the misuse that the SDK itself finds. Those of Spark keep Spark's names.
 pub(crate) mod code {
-    pub(crate) const INVALID_HANDLE_STATE: &str = "STATEFUL_PROCESSOR_CANNOT_PERFORM_OPERATION_WITH_INVALID_HANDLE_STATE";
+    pub(crate) const INVALID_HANDLE_STATE: &str =
+        "STATEFUL_PROCESSOR_CANNOT_PERFORM_OPERATION_WITH_INVALID_HANDLE_STATE";
     pub(crate) const INVALID_TIME_MODE: &str = "STATEFUL_PROCESSOR_CANNOT_PERFORM_OPERATION_WITH_INVALID_TIME_MODE";
     pub(crate) const EMPTY_LIST_VALUE: &str = "ILLEGAL_STATE_STORE_VALUE.EMPTY_LIST_VALUE";
     pub(crate) const NULL_VALUE: &str = "ILLEGAL_STATE_STORE_VALUE.NULL_VALUE";

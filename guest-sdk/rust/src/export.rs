@@ -1,7 +1,8 @@
 //! `export_processor!`: makes a processor the exports of a component.
 
-/// Makes a processor the one of this crate: `export_processor!(Counter);`, or `export_processor!(Counter, initial_state);` for one that
-/// takes an initial state. The crate is of type `cdylib` and built for `wasm32-unknown-unknown`; elsewhere, as in tests, it does nothing.
+/// Makes a processor the one of this crate: `export_processor!(Counter);`, or `export_processor!(Counter,
+/// initial_state);` for one that takes an initial state. The crate is of type `cdylib` and built for
+/// `wasm32-unknown-unknown`; elsewhere, as in tests, it does nothing.
 #[macro_export]
 macro_rules! export_processor {
     ($processor:ty) => {
@@ -12,12 +13,25 @@ macro_rules! export_processor {
     };
 }
 
+// Natively there is nothing to export, but the same to check.
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export {
-    ($($anything:tt)*) => {};
+    ($processor:ty, $init:ident, |$instance:ident, $time:ident| $initial_state:expr) => {
+        const _: fn() = $crate::export::$init::<$processor>;
+    };
 }
+
+/// Compiles for a processor.
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+pub fn init<P: crate::StatefulProcessor>() {}
+
+/// Compiles for a processor that takes an initial state.
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+pub fn init_with_initial_state<P: crate::StatefulProcessorWithInitialState>() {}
 
 // Paths are written in full throughout: the author's crate may have a `Result` of its own.
 #[cfg(target_arch = "wasm32")]
@@ -72,7 +86,7 @@ macro_rules! __export {
                 }
             }
 
-            $crate::component::bindings::export_world!(Component with_types_in $crate::component::bindings);
+    $crate::component::bindings::export_world!(Component with_types_in $crate::component::bindings);
         };
     };
 }

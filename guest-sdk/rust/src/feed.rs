@@ -33,6 +33,8 @@ pub(crate) struct Feed {
     groups_left: u32,
     prefetched: Vec<Variable>,
     group: Option<GroupInHand>,
+    /// Where the group in hand ends in this chunk.
+    group_end: usize,
 }
 
 struct GroupInHand {
@@ -41,7 +43,6 @@ struct GroupInHand {
     continues: bool,
     key: Range<usize>,
     rows_left: u32,
-    end: usize,
 }
 
 impl Feed {
@@ -57,6 +58,7 @@ impl Feed {
             self.prefetched.push(read_u32(&chunk, CHUNK_HEAD_BYTES + number * 4)?);
         }
         self.at = CHUNK_HEAD_BYTES + (prefetched * 4).next_multiple_of(8);
+        self.group_end = 0;
         self.chunk = chunk;
         Ok(())
     }
@@ -66,19 +68,18 @@ impl Feed {
         self.groups_left > 0
     }
 
-    /// Enters the next group of the chunk, leaving unread what is left of the one in hand, and reports its prefetched values.
+    /// Enters the next group of the chunk, leaving unread what is left of the one in hand, and reports its prefetched
+    /// values.
     #[inline]
     pub(crate) fn enter_group(&mut self, mut prefetched: impl FnMut(Variable, Prefetched)) -> Result<()> {
-        if let Some(group) = self.group.take()
-            && group.end > self.at
-        {
-            self.at = group.end;
-        }
+        self.at = self.at.max(self.group_end);
         self.groups_left = self.groups_left.checked_sub(1).ok_or_else(malformed)?;
-        let head: &[u8; GROUP_HEAD_BYTES] = self.chunk.get(self.at..).and_then(|rest| rest.first_chunk()).ok_or_else(malformed)?;
-        let [id, flags, rows_left, key_length, length] = [0, 4, 8, 12, 16].map(|at| read_u32(head, at).unwrap_or_default());
+        let head: &[u8; GROUP_HEAD_BYTES] =
+            self.chunk.get(self.at..).and_then(|rest| rest.first_chunk()).ok_or_else(malformed)?;
+        let [id, flags, rows_left, key_length, length] =
+            [0, 4, 8, 12, 16].map(|at| read_u32(head, at).unwrap_or_default());
         self.at += GROUP_HEAD_BYTES;
-        let end = self.at + length as usize;
+        self.group_end = self.at + length as usize;
         let key = self.at..self.at + key_length as usize;
         self.at = key.end;
         for number in 0..self.prefetched.len() {
@@ -94,14 +95,8 @@ impl Feed {
                 _ => {}
             }
         }
-        self.group = Some(GroupInHand {
-            id,
-            continued: flags & CONTINUED != 0,
-            continues: flags & CONTINUES != 0,
-            key,
-            rows_left,
-            end,
-        });
+        let (continued, continues) = (flags & CONTINUED != 0, flags & CONTINUES != 0);
+        self.group = Some(GroupInHand { id, continued, continues, key, rows_left });
         Ok(())
     }
 

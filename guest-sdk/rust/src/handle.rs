@@ -11,8 +11,8 @@ use crate::state::{ListState, MapState, ValueState};
 
 /// The query that a processor runs in. State variables are made here, and only here.
 ///
-/// A variable that has the name and kind of an earlier one finds its state. Its row type may gain fields (`Option`s), lose some, reorder
-/// them, and widen numbers; its name may have up to 300 characters.
+/// A variable that has the name and kind of an earlier one finds its state. Its row type may gain fields (`Option`s),
+/// lose some, reorder them, and widen numbers; its name may have up to 300 characters.
 pub struct Handle {
     session: Rc<Session>,
     query: Query,
@@ -57,7 +57,8 @@ impl Handle {
         Ok(MapState::new(Rc::clone(&self.session), variable))
     }
 
-    /// Drops a variable that an earlier version of the processor made, for all grouping keys. No effect if there is none.
+    /// Drops a variable that an earlier version of the processor made, for all grouping keys. No effect if there is
+    /// none.
     pub fn delete_if_exists(&mut self, name: &str) -> Result<()> {
         self.session.host.delete_if_exists(name)
     }
@@ -88,8 +89,14 @@ fn ttl_ms(ttl: Duration) -> Result<Option<u64>> {
         return Ok(None);
     }
     match u64::try_from(ttl.as_millis()) {
-        Ok(0) => Err(Error::new("STATEFUL_PROCESSOR_TTL_DURATION_MUST_BE_POSITIVE", "a TTL counts milliseconds; this one is shorter")),
+        Ok(0) => Err(Error::new(
+            "STATEFUL_PROCESSOR_TTL_DURATION_MUST_BE_POSITIVE",
+            "a TTL counts milliseconds; this one is shorter",
+        )),
         Ok(ms) => Ok(Some(ms)),
-        Err(_) => Err(Error::new("STATEFUL_PROCESSOR_TTL_DURATION_MUST_BE_POSITIVE", "a TTL of more milliseconds than 64 bits count")),
+        Err(_) => Err(Error::new(
+            "STATEFUL_PROCESSOR_TTL_DURATION_MUST_BE_POSITIVE",
+            "a TTL of more milliseconds than 64 bits count",
+        )),
     }
 }

@@ -31,7 +31,9 @@ impl<P: StatefulProcessor> Instance<P> {
                  and export it by `export_processor!(Name, initial_state)`",
             )),
         };
-        initial_state.and_then(|initial_state| Self::make(host, query, initial_state)).map_err(|error| Failure::new(&error, None))
+        initial_state
+            .and_then(|initial_state| Self::make(host, query, initial_state))
+            .map_err(|error| Failure::new(&error, None))
     }
 
     fn make(host: Host, query: Query, initial_state: Option<String>) -> Result<(Self, Plan)> {
@@ -76,7 +78,11 @@ impl<P: StatefulProcessor> Instance<P> {
         self.processor.close().map_err(|error| Failure::new(&error, None))
     }
 
-    fn phase(&mut self, time: TimerValues, handle: impl FnMut(&mut Self, &P::Key) -> Result<()>) -> Result<(), Failure> {
+    fn phase(
+        &mut self,
+        time: TimerValues,
+        handle: impl FnMut(&mut Self, &P::Key) -> Result<()>,
+    ) -> Result<(), Failure> {
         self.timers.set_time(time);
         self.each_group(handle).map_err(|error| Failure::new(&error, self.session.group_in_hand()))
     }

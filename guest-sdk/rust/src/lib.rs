@@ -1,8 +1,8 @@
 //! Write stateful stream processors for Tidemill in Rust.
 //!
-//! Implement [`StatefulProcessor`], derive [`Row`] for the rows it takes, keeps and emits, and export it with [`export_processor!`].
-//! Built for `wasm32-unknown-unknown` the crate becomes a component with no imports but the host's; built natively the same code runs
-//! under [`testing`], without WebAssembly and without a host.
+//! Implement [`StatefulProcessor`], derive [`Row`] for the rows it takes, keeps and emits, and export it with
+//! [`export_processor!`]. Built for `wasm32-unknown-unknown` the crate becomes a component with no imports but the
+//! host's; built natively the same code runs under [`testing`], without WebAssembly and without a host.
 
 extern crate self as tidemill;
 
@@ -16,7 +16,8 @@ pub mod component;
 pub mod contract;
 mod ddl;
 mod error;
-mod export;
+#[doc(hidden)]
+pub mod export;
 mod feed;
 mod handle;
 #[doc(hidden)]
@@ -33,6 +34,8 @@ mod session;
 pub mod state;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod types;
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::codec::read_u32;
 use crate::contract::{Group, Variable};
-use crate::error::{Result, code};
 use crate::error::Error;
+use crate::error::{Result, code};
 
 /// Bytes at which pending ops are applied. More buys no speed, and the host holds a copy.
 pub(crate) const APPLY_AT_BYTES: usize = 64 << 10;
@@ -68,7 +68,8 @@ impl Ops {
             return Err(error);
         }
         let end = self.bytes.len();
-        let (Ok(length), Ok(start), Ok(end)) = (u32::try_from(end - start), u32::try_from(start), u32::try_from(end)) else {
+        let (Ok(length), Ok(start), Ok(end)) = (u32::try_from(end - start), u32::try_from(start), u32::try_from(end))
+        else {
             self.bytes.truncate(head);
             return Err(too_long());
         };

@@ -25,7 +25,8 @@ pub(crate) fn install_hook() {
             NO_GROUP => "no group".to_owned(),
             group => format!("group {group}"),
         };
-        let place = info.location().map(|at| format!(" at {}:{}:{}", at.file(), at.line(), at.column())).unwrap_or_default();
+        let place =
+            info.location().map(|at| format!(" at {}:{}:{}", at.file(), at.line(), at.column())).unwrap_or_default();
         let message = info.payload_as_str().unwrap_or("a panic without a message");
         crate::component::log(Level::Error, &format!("panic in {group}{place}: {message}"));
     }));

@@ -15,13 +15,14 @@ const NO_VARIABLE: u32 = 0;
 
 /// A stateful processor: handlers that the host calls per grouping key, in every batch on a fresh instance.
 ///
-/// What must outlive a batch belongs into state variables, not into fields. An error of a handler, or a panic, fails the batch, which then
-/// has had no effect.
+/// What must outlive a batch belongs into state variables, not into fields. An error of a handler, or a panic, fails
+/// the batch, which then has had no effect.
 pub trait StatefulProcessor: Sized + 'static {
-    /// The grouping key. A struct names the query's key columns; a primitive or tuple takes them by position. `Option` where a NULL is a
-    /// key like any other; without it, a row with a NULL key is a bad row.
+    /// The grouping key. A struct names the query's key columns; a primitive or tuple takes them by position.
+    /// `Option` where a NULL is a key like any other; without it, a row with a NULL key is a bad row.
     type Key: Row;
-    /// The columns of the input that the handlers want; others are not even read. A NULL in a column that is no `Option` makes a row bad.
+    /// The columns of the input that the handlers want; others are not even read. A NULL in a column that is no
+    /// `Option` makes a row bad.
     type Input: Row;
     /// Rows that the handlers emit.
     type Output: Row;
@@ -40,8 +41,15 @@ pub trait StatefulProcessor: Sized + 'static {
         out: &mut Out<Self::Output>,
     ) -> Result<()>;
 
-    /// Handles one timer of a grouping key, after all input of the batch. It is deleted unless it is registered again here.
-    fn handle_expired_timer(&mut self, key: &Self::Key, expiry_ms: i64, timers: &Timers, out: &mut Out<Self::Output>) -> Result<()> {
+    /// Handles one timer of a grouping key, after all input of the batch. It is deleted unless it is registered again
+    /// here.
+    fn handle_expired_timer(
+        &mut self,
+        key: &Self::Key,
+        expiry_ms: i64,
+        timers: &Timers,
+        out: &mut Out<Self::Output>,
+    ) -> Result<()> {
         let _ = (key, expiry_ms, timers, out);
         Ok(())
     }
@@ -57,11 +65,13 @@ pub trait StatefulProcessorWithInitialState: StatefulProcessor {
     /// Rows of the initial state; its key columns are the query's.
     type InitialState: Row;
 
-    /// Handles one row of the initial state, before any input of the query. Timers registered here fire from the first batch of input on.
+    /// Handles one row of the initial state, before any input of the query. Timers registered here fire from the
+    /// first batch of input on.
     fn handle_initial_state(&mut self, key: &Self::Key, row: Self::InitialState, timers: &Timers) -> Result<()>;
 }
 
-/// The rows of one grouping key in a batch, in the order of the source. Pulls as it goes, so there may be any number of them.
+/// The rows of one grouping key in a batch, in the order of the source. Pulls as it goes, so there may be any number
+/// of them.
 pub struct Rows<'a, T> {
     session: &'a Session,
     row: PhantomData<T>,

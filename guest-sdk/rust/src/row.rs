@@ -11,8 +11,8 @@ const NESTING_MAX: usize = 16;
 
 /// A type whose values are rows: keys, input, output and everything that is stored.
 ///
-/// Derive it for structs with named fields. A field's type is its column's type, `Option` makes the column nullable, and
-/// `#[row(rename = "time_hour")]` gives the column another name than the field's.
+/// Derive it for structs with named fields. A field's type is its column's type, `Option` makes the column nullable,
+/// and `#[row(rename = "time_hour")]` gives the column another name than the field's.
 ///
 /// ```
 /// use tidemill::{Row, Timestamp};
@@ -31,8 +31,8 @@ const NESTING_MAX: usize = 16;
 /// );
 /// ```
 ///
-/// A primitive is a row of one column `value`, a tuple a row of columns `_1`, `_2` and so on. As a processor's `Key` and `Input`,
-/// these go by position: their columns take the names that the query has at their places.
+/// A primitive is a row of one column `value`, a tuple a row of columns `_1`, `_2` and so on. As a processor's `Key`
+/// and `Input`, these go by position: their columns take the names that the query has at their places.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no row",
     note = "derive it: `#[derive(tidemill::Row)]` on a struct with named fields; bytes are `tidemill::Binary`"
@@ -59,7 +59,8 @@ pub trait Row: Sized {
 pub trait Column: Sized {
     /// Whether NULL is one of the values.
     const NULLABLE: bool = false;
-    /// The type in DDL, without nullability. `depth`: how deep the column lies in nested types; 0 for a column of a row.
+    /// The type in DDL, without nullability. `depth`: how deep the column lies in nested types; 0 for a column of a
+    /// row.
     fn data_type(depth: usize) -> Result<String>;
     /// Reads the column; an error where it is NULL and the type is not nullable.
     fn read(row: RowReader<'_>, column: usize) -> Result<Self>;
@@ -78,7 +79,11 @@ pub struct ColumnSchema {
 impl ColumnSchema {
     /// The column `name` with the values of `T`.
     pub fn of<T: Column>(name: &str, depth: usize) -> Result<Self> {
-        Ok(Self { name: name.to_owned(), data_type: T::data_type(depth).map_err(|e| e.at(name))?, nullable: T::NULLABLE })
+        Ok(Self {
+            name: name.to_owned(),
+            data_type: T::data_type(depth).map_err(|e| e.at(name))?,
+            nullable: T::NULLABLE,
+        })
     }
 
     fn ddl(&self, nulls: Nulls) -> String {
@@ -117,7 +122,11 @@ pub(crate) fn schema_at<T: Row>(what: &str, names: &[String]) -> Result<String> 
         if columns.len() != names.len() {
             return Err(Error::new(
                 code::SCHEMA_MISMATCH,
-                format!("the {what} of the query has {} columns, the processor's type has {}", names.len(), columns.len()),
+                format!(
+                    "the {what} of the query has {} columns, the processor's type has {}",
+                    names.len(),
+                    columns.len()
+                ),
             ));
         }
         for (column, name) in columns.iter_mut().zip(names) {
@@ -166,7 +175,8 @@ pub mod nested_row {
     /// Nested fields carry no NOT NULL: the host checks the columns of a row, the SDK what lies in them.
     pub fn data_type<T: Row>(depth: usize) -> Result<String> {
         let columns = T::columns(nested(depth)?)?;
-        let fields: Vec<_> = columns.iter().map(|column| format!("{}: {}", quoted(&column.name), column.data_type)).collect();
+        let fields: Vec<_> =
+            columns.iter().map(|column| format!("{}: {}", quoted(&column.name), column.data_type)).collect();
         Ok(format!("STRUCT<{}>", fields.join(", ")))
     }
 

@@ -1,8 +1,8 @@
 //! What all that a processor holds shares: the chunk in hand, the pending ops, the known values of the group in hand.
 //!
-//! Invariants: ops are applied before the next chunk is pulled; a read that may miss a pending write applies it first; what is known of a
-//! group's values is forgotten when the group or the chunk changes. A fault of `apply` fails the call even if the author drops the
-//! error, since the ops after it are gone.
+//! Invariants: ops are applied before the next chunk is pulled; a read that may miss a pending write applies it
+//! first; what is known of a group's values is forgotten when the group or the chunk changes. A fault of `apply`
+//! fails the call even if the author drops the error, since the ops after it are gone.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -61,7 +61,8 @@ impl Session {
 
     // --- walking the input of a call
 
-    /// Goes to the next group of the call, past the rows of the one in hand that nobody read. False at the end of the phase.
+    /// Goes to the next group of the call, past the rows of the one in hand that nobody read. False at the end of the
+    /// phase.
     pub(crate) fn next_group(&self) -> Result<bool> {
         loop {
             let continues = {
@@ -308,11 +309,60 @@ impl PendingWrites {
 fn no_group(operation: &str) -> Error {
     Error::new(
         code::INVALID_HANDLE_STATE,
-        format!("`{operation}` needs a grouping key: it works in handle_input_rows, handle_expired_timer and handle_initial_state, not in init or close"),
+        format!(
+            "`{operation}` needs a grouping key: it works in handle_input_rows, handle_expired_timer and handle_initial_state, not in init or close"
+        ),
     )
 }
 
 #[cold]
 fn cut_short() -> Error {
     Error::new("CONTRACT_BROKEN", "the host announced more rows of a group than it sent")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::TimerValues;
+    use crate::memory::{Limits, Phase, State};
+    use crate::row::to_packed;
+
+    /// A session over two groups of one row each, in the phase where emitting is a fault.
+    fn session() -> Rc<Session> {
+        let limits = Limits { groups_per_chunk: 8, rows_per_chunk: 8, rows_per_page: 8 };
+        let host = Host::new(State::default(), TimeMode::None, TimerValues::default(), limits);
+        let row = |n: i64| {
+            let mut bytes = Vec::new();
+            to_packed(&n, &mut bytes).unwrap();
+            bytes
+        };
+        host.open(Phase::InitialState, vec![(row(1), vec![row(10)]), (row(2), vec![row(20)])]);
+        Session::new(host, TimeMode::None)
+    }
+
+    fn emit(session: &Session) {
+        session.write("emit", Code::Emit, 0, |bytes| to_packed(&1i64, bytes)).unwrap();
+    }
+
+    #[test]
+    fn a_fault_names_the_group_of_its_op_and_fails_the_call_even_if_it_is_dropped() {
+        let session = session();
+        assert!(session.next_group().unwrap());
+        let first = session.group_in_hand();
+        emit(&session);
+        assert!(session.next_group().unwrap());
+        assert_ne!(session.group_in_hand(), first);
+        let fault = session.apply().unwrap_err();
+        assert_eq!((fault.code(), fault.group()), (code::INVALID_HANDLE_STATE, first));
+        let again = session.check().unwrap_err();
+        assert_eq!((again.code(), again.group()), (fault.code(), first));
+    }
+
+    #[test]
+    fn without_a_group_state_is_out_of_reach() {
+        let session = session();
+        assert_eq!(session.group("valueState.get").unwrap_err().code(), code::INVALID_HANDLE_STATE);
+        while session.next_group().unwrap() {}
+        assert_eq!(session.group("valueState.get").unwrap_err().code(), code::INVALID_HANDLE_STATE);
+    }
 }

@@ -1,5 +1,5 @@
-//! Runs a processor in a native test: the same handlers, the same bytes between them and the host, with state, timers and TTL in memory
-//! and time that the test sets.
+//! Runs a processor in a native test: the same handlers, the same bytes between them and the host, with state, timers
+//! and TTL in memory and time that the test sets.
 //!
 //! ```
 //! use tidemill::testing::TestQuery;
@@ -36,8 +36,8 @@
 //! # }
 //! ```
 //!
-//! What is the host's is not here: late rows are not dropped, NULLs in columns that are no `Option` are not bad rows but errors of the
-//! handler, and the watermark is what the test says.
+//! What is the host's is not here: late rows are not dropped, NULLs in columns that are no `Option` are not bad rows
+//! but errors of the handler, and the watermark is what the test says.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,8 @@ impl<P: StatefulProcessor> TestQuery<P> {
 
     /// Makes chunks and pages of at most `rows` rows and `groups` keys, so that a few rows cross their borders.
     pub fn small_chunks(&mut self, groups: usize, rows: usize) -> &mut Self {
-        self.limits = Limits { groups_per_chunk: groups.max(1), rows_per_chunk: rows.max(1), rows_per_page: rows.max(1) };
+        self.limits =
+            Limits { groups_per_chunk: groups.max(1), rows_per_chunk: rows.max(1), rows_per_page: rows.max(1) };
         self
     }
 
@@ -122,8 +123,8 @@ impl<P: StatefulProcessor> TestQuery<P> {
         self
     }
 
-    /// Runs a batch: the input that was added, then timers that are due, then expiry of TTLs. Answers what was emitted. A batch that
-    /// fails has no effect, its input is gone.
+    /// Runs a batch: the input that was added, then timers that are due, then expiry of TTLs. Answers what was
+    /// emitted. A batch that fails has no effect, its input is gone.
     pub fn run_batch(&mut self) -> Result<Vec<P::Output>> {
         self.run(Instance::init, None)
     }
@@ -182,7 +183,8 @@ impl<P: StatefulProcessor> TestQuery<P> {
         host.open(Phase::Close, Vec::new());
         instance.close().map_err(error)?;
 
-        let (mut state, output) = host.with(|batch| (std::mem::take(&mut batch.state), std::mem::take(&mut batch.output)));
+        let (mut state, output) =
+            host.with(|batch| (std::mem::take(&mut batch.state), std::mem::take(&mut batch.output)));
         state.evict(self.time.processing_time_ms);
         self.state = state;
         output.iter().map(|row| from_packed(row)).collect()
@@ -195,7 +197,9 @@ impl<P: StatefulProcessor> TestQuery<P> {
             TimeMode::EventTime => self.time.watermark_ms,
         };
         let due = host.with(|batch| batch.state.due_timers(threshold_ms));
-        due.into_iter().map(|(key, expiries_ms)| Ok((key, expiries_ms.iter().map(packed).collect::<Result<_>>()?))).collect()
+        due.into_iter()
+            .map(|(key, expiries_ms)| Ok((key, expiries_ms.iter().map(packed).collect::<Result<_>>()?)))
+            .collect()
     }
 
     fn host(&self) -> Host {
@@ -261,7 +265,11 @@ fn error(failure: Failure) -> Error {
 }
 
 /// Adds rows to a key's, or a new key in its place: keys are fed in the order of their bytes.
-fn add<T: Row, K: Row>(groups: &mut Vec<(Key, Vec<Vec<u8>>)>, key: &K, rows: impl IntoIterator<Item = T>) -> Result<()> {
+fn add<T: Row, K: Row>(
+    groups: &mut Vec<(Key, Vec<Vec<u8>>)>,
+    key: &K,
+    rows: impl IntoIterator<Item = T>,
+) -> Result<()> {
     let key = packed_key(key)?;
     let rows = rows.into_iter().map(|row| packed(&row)).collect::<Result<Vec<_>>>()?;
     if rows.is_empty() {

@@ -1,7 +1,7 @@
 //! Timers of the group in hand, and the times of the batch.
 //!
-//! The rules of a timer that fires (`wit/README.md`, "Timers") live here: its deletion is queued before its handler runs, while the
-//! handler's list still shows it; a due timer that a handler deletes does not fire in this phase.
+//! The rules of a timer that fires (`wit/README.md`, "Timers") live here: its deletion is queued before its handler
+//! runs, while the handler's list still shows it; a due timer that a handler deletes does not fire in this phase.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -17,9 +17,9 @@ const NO_VARIABLE: u32 = 0;
 
 /// Timers of the grouping key whose handler runs, and the only clock there is.
 ///
-/// A timer is identified by its expiry, in milliseconds since the epoch. It fires once, in the first batch whose time (processing time or
-/// watermark, by the query's time mode) is not before its expiry. One registered in the past fires in this batch, or in the next if it
-/// was registered by a timer's handler.
+/// A timer is identified by its expiry, in milliseconds since the epoch. It fires once, in the first batch whose time
+/// (processing time or watermark, by the query's time mode) is not before its expiry. One registered in the past
+/// fires in this batch, or in the next if it was registered by a timer's handler.
 pub struct Timers {
     session: Rc<Session>,
     time: Cell<TimerValues>,
@@ -65,8 +65,8 @@ impl Timers {
         Ok(())
     }
 
-    /// The timers, earliest first, as they are now; the one that fires is among them. What is written while the iterator is read does not
-    /// show in it.
+    /// The timers, earliest first, as they are now; the one that fires is among them. What is written while the
+    /// iterator is read does not show in it.
     pub fn list(&self) -> Result<TimerIter<'_>> {
         let group = self.group("list_timers")?;
         self.pending.apply(&self.session, group)?;

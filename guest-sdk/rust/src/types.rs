@@ -49,7 +49,10 @@ impl<const P: u8, const S: u8> Decimal<P, S> {
     pub fn from_unscaled(unscaled: i128) -> Result<Self> {
         const { Self::CHECKED };
         if unscaled.unsigned_abs() >= 10u128.pow(u32::from(P)) {
-            return Err(Error::new("NUMERIC_VALUE_OUT_OF_RANGE", format!("{unscaled} has more than {P} digits, too many for DECIMAL({P}, {S})")));
+            return Err(Error::new(
+                "NUMERIC_VALUE_OUT_OF_RANGE",
+                format!("{unscaled} has more than {P} digits, too many for DECIMAL({P}, {S})"),
+            ));
         }
         Ok(Self { unscaled })
     }
@@ -106,7 +109,11 @@ impl<const P: u8, const S: u8> FromStr for Decimal<P, S> {
         };
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
         let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) || fraction.len() > usize::from(S) {
+        if whole.len() + fraction.len() == 0
+            || !all_digits(whole)
+            || !all_digits(fraction)
+            || fraction.len() > usize::from(S)
+        {
             return Err(ParseDecimalError);
         }
         let padded = format!("{whole}{fraction:0<width$}", width = usize::from(S));
@@ -127,7 +134,8 @@ impl fmt::Display for ParseDecimalError {
 
 impl std::error::Error for ParseDecimalError {}
 
-/// Year, month and day of a day since 1970-01-01, in the proleptic Gregorian calendar: counts eras of 400 years from a 1st of March.
+/// Year, month and day of a day since 1970-01-01, in the proleptic Gregorian calendar: counts eras of 400 years from
+/// a 1st of March.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

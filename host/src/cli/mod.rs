@@ -1,13 +1,18 @@
-//! What a person types. Each command is a function from arguments to an outcome; printing happens in
-//! [`output`] and nowhere else.
+//! What a person types. Each command is a function from arguments to an outcome; text leaves the program through
+//! `output` and nowhere else.
 
+mod build;
+mod interrupt;
+mod open;
 mod output;
 mod progress;
+mod query_args;
 mod run;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::config::Environment;
+use crate::engine::faults;
 
 /// Runs stateful stream processors, compiled to WebAssembly components, over rows in micro-batches.
 #[derive(Debug, Parser)]
@@ -25,15 +30,15 @@ struct Cli {
     verbose: u8,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed (the error's code is printed); 2 wrong usage; 3 a check found a \
-difference (replay); 130 interrupted twice, the batch in hand was abandoned.";
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, with the error's code on standard error; 2 wrong usage; 3 a replay \
+found a difference; 130 interrupted twice, the batch in hand was abandoned.";
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people.
     Text,
-    /// One JSON document per line, for programs.
+    /// JSON, one document per line.
     Json,
 }
 
@@ -41,20 +46,32 @@ enum Format {
 enum Command {
     /// Run a processor over rows.
     Run(Box<run::RunArgs>),
+    Build(build::BuildArgs),
 }
 
 /// Runs the command line and answers with the process's exit code.
-pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>, environment: Environment) -> u8 {
+pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>, environment: &Environment) -> u8 {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error),
     };
-    output::start_logging(cli.verbose, &environment);
-    let outcome = match cli.command {
-        Command::Run(args) => run::run(*args, cli.output, &environment),
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(error) => output::failure(&error, cli.output),
+    output::start_logging(cli.verbose, environment);
+    dispatch(cli.command, cli.output, environment).unwrap_or_else(|error| output::failure(&error, cli.output))
+}
+
+fn dispatch(command: Command, format: Format, environment: &Environment) -> anyhow::Result<u8> {
+    if let Some(fault) = &environment.crash_at {
+        faults::arm(fault).map_err(|error| output::Coded::wrap(error.code(), error))?;
+    }
+    match command {
+        Command::Run(args) => run::run(*args, format, environment),
+        Command::Build(args) => {
+            let report = build::build(&args).map_err(|error| output::Coded::wrap(error.code(), error))?;
+            output::result(&match format {
+                Format::Text => format!("{report}\n"),
+                Format::Json => format!("{}\n", serde_json::to_string(&report)?),
+            })?;
+            Ok(0)
+        }
     }
 }

@@ -119,5 +119,5 @@ impl ProgressLine {
 }
 
 fn instant(ms: i64) -> String {
-    if ms == 0 { "none".to_owned() } else { crate::record::timestamp_text(ms.saturating_mul(1000)) }
+    if ms == 0 { "none".to_owned() } else { crate::connect::timestamp_text(ms.saturating_mul(1000)) }
 }

@@ -127,7 +127,6 @@ impl QueryArgs {
         let flags = [
             ("processor.component", path),
             ("processor.metering", text(&self.metering)),
-            ("source.path", text(&self.input)),
             ("source.format", text(&self.format)),
             ("source.schema", text(&self.schema)),
             ("initial_state.path", text(&self.initial_state)),
@@ -142,7 +141,6 @@ impl QueryArgs {
             ("query.seed", self.seed.map(|seed| Value::Integer(i64::from_ne_bytes(seed.to_ne_bytes())))),
             ("query.checkpoint", text(&self.checkpoint)),
             ("query.workers", self.workers.map(|workers| Value::Integer(workers.into()))),
-            ("sink.path", text(&self.sink)),
             ("sink.format", text(&self.sink_format)),
         ];
         for (name, value) in flags {
@@ -150,6 +148,8 @@ impl QueryArgs {
                 put(&mut table, name, value);
             }
         }
+        put_place(&mut table, "source", "stdin", &self.input);
+        put_place(&mut table, "sink", "stdout", &self.sink);
         if !self.key.is_empty() {
             let key = self.key.iter().map(|column| Value::String(column.trim().to_owned()));
             put(&mut table, "query.key", Value::Array(key.collect()));
@@ -166,6 +166,15 @@ impl QueryArgs {
         }
         Ok(table)
     }
+}
+
+/// A place is a path, or `-` for a standard stream; the other of the two that a file may name then does not count.
+fn put_place(table: &mut Table, name: &str, stream: &str, place: &Option<String>) {
+    let Some(place) = place else { return };
+    let is_stream = place == "-";
+    let section = section(table, name);
+    section.insert(stream.to_owned(), Value::Boolean(is_stream));
+    section.insert("path".to_owned(), Value::String(if is_stream { String::new() } else { place.clone() }));
 }
 
 /// Puts a value at a dotted name.

@@ -7,7 +7,8 @@ use clap::Args;
 use super::output::{self, Coded};
 use super::progress::ProgressLine;
 use super::query_args::QueryArgs;
-use super::{Format, open};
+use super::open::{self, Lifetime, Opened};
+use super::Format;
 use crate::config::Environment;
 use crate::engine::trigger::{self, Stop};
 
@@ -37,9 +38,9 @@ A query that was stopped, even by a power loss, goes on where its checkpoint sta
 
 /// Runs the command.
 pub(super) fn run(args: RunArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
-    let config = args.query.load(args.ephemeral)?;
-    let opened = open::query(&config, &args.query, args.ephemeral, environment)?;
-    let open::Opened { mut query, folder } = opened;
+    let config = args.query.load()?;
+    let lifetime = if args.ephemeral { Lifetime::Ephemeral } else { Lifetime::Kept };
+    let Opened { mut query, folder } = open::query(&config, lifetime, environment)?;
     let mut line = ProgressLine::start(&query, args.progress.as_deref(), format)?;
 
     let stop = Stop::default();

@@ -127,4 +127,6 @@ pub struct Entry {
     pub is_dir: bool,
     /// Bytes of a file.
     pub len: u64,
+    /// The same for two names of one file, and for no two files of one file system that exist at the same time.
+    pub id: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -44,6 +44,7 @@ impl Disk for RealDisk {
                         name: entry.file_name().to_string_lossy().into_owned(),
                         is_dir: metadata.is_dir(),
                         len: metadata.len(),
+                        id: metadata.ino(),
                     }),
                     // It was removed since the folder was read.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -22,7 +22,7 @@ use super::settings::BadRows;
 use super::stage::{StagedOutput, stage_output, stage_rows};
 use crate::clock::Stopwatch;
 use crate::log::{Durability, RecordRef};
-use crate::state::{Changes, SessionMetrics};
+use crate::state::{Changes, Family, SessionMetrics};
 
 /// Runs the next batch, if there is something to do.
 pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
@@ -98,9 +98,9 @@ fn process(query: &Query, plan: &Plan, routed: Routed) -> Result<Vec<Done>, Quer
     let shares = query.ranges.iter().map(|key_groups| {
         let rows = if routed.rows() == 0 { GroupedRows::default() } else { routed.share(key_groups, query.key_groups) };
         // A timer registered by a row of this batch may be due at once, so every share with rows runs both phases.
-        let runs = if !rows.groups.is_empty() || threshold_ms.is_some_and(|at| query.due.timer_due(key_groups, at)) {
+        let runs = if !rows.groups.is_empty() || threshold_ms.is_some_and(|at| key_groups.clone().any(|group| query.due.timers_due(group, at).is_some())) {
             Some(Runs::Processor)
-        } else if query.due.ttl_due(key_groups, plan.time.processing_time_ms) {
+        } else if key_groups.clone().any(|group| query.due.ttl_due(group, plan.time.processing_time_ms).is_some()) {
             Some(Runs::EvictionOnly)
         } else {
             None
@@ -109,7 +109,7 @@ fn process(query: &Query, plan: &Plan, routed: Routed) -> Result<Vec<Done>, Quer
     });
     let shares = shares.flatten().collect();
     drop(routed);
-    query.pipeline.process(&query.store, &work, shares)
+    query.pipeline.process(&query.store, &query.due, &work, shares)
 }
 
 struct Seen {
@@ -157,7 +157,7 @@ fn stage(query: &Query, plan: &Plan, done: Vec<Done>) -> Result<Processed, Query
 }
 
 fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> Commit {
-    let Processed { workers, changes, counted, output, quarantine } = processed;
+    let Processed { workers, mut changes, counted, output, quarantine } = processed;
     let info = &query.pipeline.info;
     let mut sources = Vec::new();
     let mut input = Vec::new();
@@ -169,7 +169,7 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
         let prefix = bookkeeping_prefix(plan.role);
         for (key, value) in std::mem::take(&mut plan.slice.bookkeeping) {
             let key = [prefix, &key].concat();
-            meta.meta(&key, value.as_deref());
+            meta.push(Family::Meta, &key, value.as_deref());
         }
         sources.push(SourceCommit {
             role: plan.role,
@@ -227,7 +227,8 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
         key_groups: query.key_groups,
         ranges: workers,
     };
-    Commit { header, state: changes, meta, output: inline, input }
+    changes.push(meta);
+    Commit { header, changes, output: inline, input }
 }
 
 fn append(query: &mut Query, commit: &Commit) -> Result<RecordRef, QueryError> {

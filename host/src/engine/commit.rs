@@ -9,7 +9,7 @@ use super::error::QueryError;
 use super::operator::{OutputMode, TimeMode, TimerValues};
 use super::output::OutputLimits;
 use super::source::SourceRange;
-use crate::log::{Content, Durability, NewRecord, NewSection, QueryLog, Record, RecordRef, Section};
+use crate::log::{Content, Durability, LogReader, NewRecord, NewSection, QueryLog, RecordRef, Section};
 use crate::state::{Changes, StateLimits};
 
 /// Version of the header below. A newer one is refused.
@@ -75,6 +75,18 @@ pub struct CommitHeader {
 }
 
 impl CommitHeader {
+    fn from_bytes(bytes: &[u8]) -> Result<Self, QueryError> {
+        #[derive(serde::Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let Format { format } = serde_json::from_slice(bytes).map_err(QueryError::malformed_record)?;
+        if format > COMMIT_FORMAT {
+            return Err(QueryError::newer_log(format!("a commit record of format {format}")));
+        }
+        serde_json::from_slice(bytes).map_err(QueryError::malformed_record)
+    }
+
     /// Names of the staged files that the batch needs.
     pub fn staged_files(&self) -> impl Iterator<Item = &str> {
         self.sinks.iter().filter_map(|part| match &part.staged {
@@ -196,21 +208,19 @@ pub struct WorkerCommit {
 pub struct Commit {
     /// Everything but bytes.
     pub header: CommitHeader,
-    /// State changes of every worker, in range order.
-    pub state: Vec<Changes>,
-    /// Bookkeeping of sources and catalog.
-    pub meta: Changes,
+    /// State changes of every worker, in range order; behind them the bookkeeping of sources and catalog.
+    pub changes: Vec<Changes>,
     /// Output that stands in the record, by index of the sink.
     pub output: Vec<(u8, Vec<u8>)>,
     /// Input that stands in the record, by index of the source.
     pub input: Vec<(u8, Vec<u8>)>,
 }
 
-/// What stands in the query's log.
+/// What a record of the query's log says, without its bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Entry {
+pub enum Fact {
     /// A batch.
-    Commit(Box<Commit>),
+    Commit(Box<CommitHeader>),
     /// A trigger found no rows while the watermark had moved: late rows are judged by this one from here on.
     Watermark(LeftOut),
 }
@@ -226,22 +236,19 @@ const KIND_COMMIT: u8 = 1;
 const KIND_WATERMARK: u8 = 2;
 
 // Names of sections. Output and input are numbered by sink and source.
-const SECTION_STATE: u8 = 1;
-const SECTION_META: u8 = 2;
+const SECTION_CHANGES: u8 = 1;
 const SECTION_OUTPUT: u8 = 16;
 const SECTION_INPUT: u8 = 32;
 
-impl Entry {
-    /// Reads the bytes of the log.
+impl Fact {
+    /// Reads the header of a record.
     ///
     /// # Errors
     /// `LOG_VERSION_UNSUPPORTED`, `LOG_CORRUPT`.
-    pub fn from_record(record: Record) -> Result<Self, QueryError> {
-        match record.kind {
-            KIND_COMMIT => Ok(Self::Commit(Box::new(Commit::from_record(record)?))),
-            KIND_WATERMARK => {
-                Ok(Self::Watermark(serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?))
-            }
+    pub fn from_header(kind: u8, header: &[u8]) -> Result<Self, QueryError> {
+        match kind {
+            KIND_COMMIT => Ok(Self::Commit(Box::new(CommitHeader::from_bytes(header)?))),
+            KIND_WATERMARK => Ok(Self::Watermark(serde_json::from_slice(header).map_err(QueryError::malformed_record)?)),
             kind => Err(QueryError::newer_log(format!("a record of kind {kind}"))),
         }
     }
@@ -271,30 +278,27 @@ impl Commit {
     fn sections(&self) -> Vec<NewSection<'_>> {
         let section = |name, bytes| NewSection { name, content: Content::Bytes(bytes) };
         let mut sections: Vec<_> =
-            self.state.iter().map(|changes| section(SECTION_STATE, changes.as_bytes())).collect();
-        sections.push(section(SECTION_META, self.meta.as_bytes()));
+            self.changes.iter().map(|changes| section(SECTION_CHANGES, changes.as_bytes())).collect();
         for (base, attachments) in [(SECTION_OUTPUT, &self.output), (SECTION_INPUT, &self.input)] {
             sections.extend(attachments.iter().map(|(index, bytes)| section(base + *index, bytes.as_slice())));
         }
         sections
     }
 
-    fn from_record(record: Record) -> Result<Self, QueryError> {
-        #[derive(serde::Deserialize)]
-        struct Format {
-            format: u32,
+    /// Reads a whole batch from the log.
+    ///
+    /// # Errors
+    /// `LOG_VERSION_UNSUPPORTED`, `LOG_CORRUPT`, a failing disk.
+    pub fn read(log: &LogReader, at: &RecordRef) -> Result<Self, QueryError> {
+        let record = log.read(at)?;
+        if record.kind != KIND_COMMIT {
+            return Err(QueryError::newer_log(format!("a record of kind {} where a batch stood", record.kind)));
         }
-        let Format { format } = serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?;
-        if format > COMMIT_FORMAT {
-            return Err(QueryError::newer_log(format!("a commit record of format {format}")));
-        }
-        let header = serde_json::from_slice(&record.header).map_err(QueryError::malformed_record)?;
-        let mut commit =
-            Self { header, state: Vec::new(), meta: Changes::default(), output: Vec::new(), input: Vec::new() };
+        let header = CommitHeader::from_bytes(&record.header)?;
+        let mut commit = Self { header, changes: Vec::new(), output: Vec::new(), input: Vec::new() };
         for Section { name, bytes } in record.sections {
             match name {
-                SECTION_STATE => commit.state.push(Changes::from_bytes(bytes)?),
-                SECTION_META => commit.meta = Changes::from_bytes(bytes)?,
+                SECTION_CHANGES => commit.changes.push(Changes::from_bytes(bytes)),
                 SECTION_OUTPUT..SECTION_INPUT => commit.output.push((name - SECTION_OUTPUT, bytes)),
                 SECTION_INPUT..=u8::MAX => commit.input.push((name - SECTION_INPUT, bytes)),
                 name => return Err(QueryError::newer_log(format!("a section named {name}"))),

@@ -1,6 +1,6 @@
 //! Where a query stands: all that the next batch builds on, read off the log.
 
-use super::commit::{Bootstrap, CommitHeader, Entry, LeftOut, SinkRole, SourceRole};
+use super::commit::{Bootstrap, CommitHeader, LeftOut, SinkRole, SourceRole};
 use super::settings::WatermarkSettings;
 use super::source::SourceRange;
 use super::watermark::Watermark;
@@ -49,15 +49,10 @@ impl Head {
         self.last_batch.map_or(0, |batch| batch + 1)
     }
 
-    /// After one more entry of the log.
-    pub fn advance(&mut self, entry: &Entry, watermark: Option<&WatermarkSettings>) {
-        match entry {
-            Entry::Commit(commit) => self.commit(&commit.header, watermark),
-            Entry::Watermark(LeftOut { watermark_ms }) => {
-                self.watermark =
-                    Watermark::restored(watermark, self.watermark.event_time_max_us(), *watermark_ms);
-            }
-        }
+    /// After a batch that was left out.
+    pub fn leave_out(&mut self, left_out: LeftOut, watermark: Option<&WatermarkSettings>) {
+        self.watermark =
+            Watermark::restored(watermark, self.watermark.event_time_max_us(), left_out.watermark_ms);
     }
 
     /// After one more batch.
@@ -68,16 +63,21 @@ impl Head {
         self.watermark = Watermark::restored(watermark, header.event_time_max_us, header.time.watermark_ms);
         self.bootstrap = header.bootstrap;
         self.state_rows = header.steps.iter().map(|step| step.state_rows).sum();
+        self.read_up_to(header);
+        for part in &header.sinks {
+            self.rows_published.retain(|(role, _)| *role != part.role);
+            self.rows_published.push((part.role, part.rows_total));
+        }
+    }
+
+    /// Takes over where the sources of a batch stand.
+    pub fn read_up_to(&mut self, header: &CommitHeader) {
         for source in &header.sources {
             let last = match source.role {
                 SourceRole::Input => &mut self.input,
                 SourceRole::InitialState => &mut self.initial_state,
             };
             *last = Some(source.range.clone());
-        }
-        for part in &header.sinks {
-            self.rows_published.retain(|(role, _)| *role != part.role);
-            self.rows_published.push((part.role, part.rows_total));
         }
     }
 

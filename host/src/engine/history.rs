@@ -1,11 +1,11 @@
 //! The retained past of a query, as its log tells it.
 
 use super::checkpoint::Checkpoint;
-use super::commit::{Commit, CommitHeader, Entry, SinkRole};
+use super::commit::{Commit, CommitHeader, Fact, SinkRole};
 use super::error::QueryError;
 use super::head::Head;
 use super::settings::WatermarkSettings;
-use crate::log::{QueryLog, RecordRef};
+use crate::log::{LogReader, LogView, QueryLog, RecordRef};
 
 /// A retained batch.
 #[derive(Debug, Clone)]
@@ -16,51 +16,78 @@ pub struct Retained {
     pub record: RecordRef,
     /// Digests of its output, by role of the sink, with rows of it and all before.
     outputs: Vec<(SinkRole, String, u64, u64)>,
+    /// Staged files that its record names.
+    pub staged: Vec<String>,
 }
 
 /// The log, with what it says.
 #[derive(Debug)]
 pub struct History {
-    /// The log itself.
-    pub log: QueryLog,
+    reader: LogReader,
     /// Where the query stands.
     pub head: Head,
     /// Retained batches, oldest first.
     pub batches: Vec<Retained>,
     /// The last one.
     pub last: Option<CommitHeader>,
-    /// Staged files that retained batches name.
-    pub staged: Vec<String>,
 }
 
 impl History {
-    /// Opens the log, repairing its tail, and reads it.
+    /// Opens the log for writing, repairing its tail, and reads it.
     ///
     /// # Errors
     /// `LOG_CORRUPT`, `LOG_VERSION_UNSUPPORTED`, a failing disk.
-    pub fn open(checkpoint: &Checkpoint, watermark: Option<&WatermarkSettings>) -> Result<Self, QueryError> {
-        let (log, records) = QueryLog::open(checkpoint.disk(), &checkpoint.log_dir(), &checkpoint.metadata().query_id)?;
-        let mut history =
-            Self { log, head: Head::new(watermark), batches: Vec::new(), last: None, staged: Vec::new() };
+    pub fn open(
+        checkpoint: &Checkpoint,
+        watermark: Option<&WatermarkSettings>,
+    ) -> Result<(QueryLog, Self), QueryError> {
+        let (log, records) =
+            QueryLog::open(checkpoint.disk(), &checkpoint.log_dir(), &checkpoint.metadata().query_id)?;
+        let history = Self::read(log.reader(), records, watermark)?;
+        Ok((log, history))
+    }
+
+    /// Reads the log of a stopped query, changing nothing.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn view(checkpoint: &Checkpoint, watermark: Option<&WatermarkSettings>) -> Result<Self, QueryError> {
+        let view = LogView::open(checkpoint.disk(), &checkpoint.log_dir(), &checkpoint.metadata().query_id)?;
+        Self::read(view.reader, view.records, watermark)
+    }
+
+    fn read(
+        reader: LogReader,
+        records: Vec<RecordRef>,
+        watermark: Option<&WatermarkSettings>,
+    ) -> Result<Self, QueryError> {
+        let mut history = Self { reader, head: Head::new(watermark), batches: Vec::new(), last: None };
         for record in records {
-            let entry = Entry::from_record(history.log.read(&record)?)?;
-            history.head.advance(&entry, watermark);
-            if let Entry::Commit(commit) = entry {
-                history.staged.extend(commit.header.staged_files().map(str::to_owned));
-                history.batches.push(Retained::new(&commit.header, record));
-                history.last = Some(commit.header);
+            match Fact::from_header(record.kind, &history.reader.read_header(&record)?)? {
+                Fact::Watermark(left_out) => history.head.leave_out(left_out, watermark),
+                Fact::Commit(header) => {
+                    history.head.commit(&header, watermark);
+                    history.batches.push(Retained::new(&header, record));
+                    history.last = Some(*header);
+                }
             }
         }
+        // What was read from a stream stands in the record's body, which only the last batch's is needed of.
+        if let Some(last) = history.batches.last() {
+            history.head.read_up_to(&Commit::read(&history.reader, &last.record)?.header);
+        }
         Ok(history)
+    }
+
+    /// Staged files that retained batches name.
+    pub fn staged(&self) -> Vec<String> {
+        self.batches.iter().flat_map(|batch| batch.staged.iter().cloned()).collect()
     }
 
     /// The retained batches after `batch`, read one by one.
     pub fn commits_after(&self, batch: Option<u64>) -> impl Iterator<Item = Result<Commit, QueryError>> + '_ {
         let after = self.batches.iter().filter(move |retained| batch.is_none_or(|batch| retained.batch_id > batch));
-        after.map(|retained| match Entry::from_record(self.log.read(&retained.record)?)? {
-            Entry::Commit(commit) => Ok(*commit),
-            Entry::Watermark(_) => Err(QueryError::newer_log("a watermark where a batch stood".to_owned())),
-        })
+        after.map(|retained| Commit::read(&self.reader, &retained.record))
     }
 
     /// Digest of what a retained batch gave to a sink.
@@ -80,6 +107,11 @@ impl Retained {
     /// Notes what is needed of a batch while it is retained.
     pub fn new(header: &CommitHeader, record: RecordRef) -> Self {
         let outputs = header.sinks.iter().map(|part| (part.role, part.digest.clone(), part.rows, part.rows_total));
-        Self { batch_id: header.batch_id, record, outputs: outputs.collect() }
+        Self {
+            batch_id: header.batch_id,
+            record,
+            outputs: outputs.collect(),
+            staged: header.staged_files().map(str::to_owned).collect(),
+        }
     }
 }

@@ -2,8 +2,36 @@
 //!
 //! The engine owns the traits that the layers above implement ([`operator::Operator`], [`source::Source`],
 //! [`sink::Sink`]). It knows nothing of WebAssembly, file formats or the network.
+//!
+//! Read in this order: [`query`] (what a query is made of), `batch` (the main path), and then its steps: `plan`,
+//! [`route`], [`pipeline`], `stage`, [`commit`], `publish`, [`progress`]. [`recovery`] and `catch_up` bring a query back;
+//! [`checkpoint`] is its folder; [`trigger`] decides when batches run; [`replay`] runs committed ones again.
 
+mod batch;
+mod catch_up;
+pub mod checkpoint;
+pub mod commit;
+pub mod error;
+pub mod faults;
+pub mod head;
+pub mod history;
+mod identity;
 pub mod operator;
 pub mod output;
+pub mod pipeline;
+mod plan;
+pub mod progress;
+mod publish;
+mod quarantine;
+pub mod query;
+pub mod recovery;
+pub mod replay;
+pub mod route;
+pub mod settings;
+mod setup;
 pub mod sink;
+mod snapshots;
 pub mod source;
+mod stage;
+pub mod trigger;
+pub mod watermark;

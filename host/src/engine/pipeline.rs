@@ -12,7 +12,7 @@ use super::faults;
 use super::operator::{GroupedRows, Operator, OperatorPlan, QueryInfo, Task, TimeMode, TimerValues};
 use super::output::{Output, OutputLimits};
 use super::route::Routing;
-use crate::state::{Changes, Scope, Session, SessionMetrics, StateLimits, Store, Variable};
+use crate::state::{Changes, DueIndex, Finished, Scope, Session, SessionMetrics, StateLimits, Store, Variable};
 
 /// One step of a query.
 #[derive(Clone)]
@@ -88,9 +88,15 @@ impl Pipeline {
     ///
     /// # Errors
     /// The failure of the first worker in range order that failed.
-    pub fn process(&self, store: &Arc<dyn Store>, work: &BatchWork, shares: Vec<Share>) -> Result<Vec<Done>, QueryError> {
+    pub fn process(
+        &self,
+        store: &Arc<dyn Store>,
+        due: &Arc<DueIndex>,
+        work: &BatchWork,
+        shares: Vec<Share>,
+    ) -> Result<Vec<Done>, QueryError> {
         let guarded = |share: Share| {
-            catch_unwind(AssertUnwindSafe(|| self.run_share(store, work, share)))
+            catch_unwind(AssertUnwindSafe(|| self.run_share(store, due, work, share)))
                 .unwrap_or_else(|panic| Err(worker_panicked(work.batch_id, panic.as_ref())))
         };
         if shares.len() <= 1 {
@@ -115,9 +121,23 @@ impl Pipeline {
         }
     }
 
-    fn run_share(&self, store: &Arc<dyn Store>, work: &BatchWork, share: Share) -> Result<Done, QueryError> {
+    fn run_share(
+        &self,
+        store: &Arc<dyn Store>,
+        due: &Arc<DueIndex>,
+        work: &BatchWork,
+        share: Share,
+    ) -> Result<Done, QueryError> {
         let Share { key_groups, rows, runs } = share;
-        let session = self.session(store, work, key_groups.clone());
+        let scope = Scope {
+            step: self.info.step,
+            groups: self.routing.key_groups,
+            range: key_groups.clone(),
+            now_ms: work.time.processing_time_ms,
+            limits: self.state_limits,
+            due: Arc::clone(due),
+        };
+        let session = Session::new(Arc::clone(store), Arc::clone(&self.variables), scope);
         let (mut session, output, input_digest, fuel) = match runs {
             Runs::EvictionOnly => (session, None, None, None),
             Runs::Processor => {
@@ -126,7 +146,7 @@ impl Pipeline {
             }
         };
         session.evict_expired()?;
-        let (changes, metrics) = session.finish()?;
+        let Finished { changes, metrics } = session.finish()?;
         Ok(Done { key_groups, input_digest, changes, metrics, output, fuel })
     }
 
@@ -163,17 +183,6 @@ impl Pipeline {
             }
         }
         worker.close().map_err(failed)
-    }
-
-    fn session(&self, store: &Arc<dyn Store>, work: &BatchWork, key_groups: Range<u16>) -> Session {
-        let scope = Scope {
-            step: self.info.step,
-            groups: self.routing.key_groups,
-            range: key_groups,
-            now_ms: work.time.processing_time_ms,
-            limits: self.state_limits,
-        };
-        Session::new(Arc::clone(store), Arc::clone(&self.variables), scope)
     }
 }
 

@@ -13,22 +13,18 @@ use crate::state::{Applied, Changes, Store};
 
 /// Publishes a batch that has just been committed, and moves the query behind it.
 pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {
-    // Until this is through, the query must not plan another batch: none is committed while an earlier one is
-    // unpublished.
-    query.poisoned = true;
     for outlet in std::iter::once(&mut query.output).chain(&mut query.quarantine) {
         publish_to(&query.checkpoint, outlet, &query.pipeline.info.query_id, commit)?;
     }
     apply(query.store.as_ref(), commit)?;
     let due = Arc::make_mut(&mut query.due);
-    for changes in &commit.state {
+    for changes in &commit.changes {
         due.apply(changes)?;
     }
     due.refresh(query.store.as_ref())?;
     query.head.commit(&commit.header, query.settings.watermark.as_ref());
     query.pending_meta = Changes::default();
     query.pending_rows = 0;
-    query.poisoned = false;
     query.keep_snapshots(commit, at)
 }
 
@@ -42,7 +38,7 @@ pub(super) fn publish_to(
     let Some((index, part)) = part_of(commit, outlet.role) else { return Ok(()) };
     let staged = match &part.staged {
         StagedAt::Nowhere => return Ok(()),
-        StagedAt::File(name) => Staged::File(checkpoint.staged_path(name)),
+        StagedAt::File(name) => Staged::File(checkpoint.staged_path(name)?),
         StagedAt::Record => {
             let bytes = commit.output.iter().find(|(at, _)| usize::from(*at) == index).map(|(_, bytes)| bytes.clone());
             Staged::Inline(bytes.unwrap_or_default())
@@ -61,9 +57,8 @@ pub(super) fn publish_to(
 /// Gives one batch to the state store.
 pub(super) fn apply(store: &dyn Store, commit: &Commit) -> Result<(), QueryError> {
     faults::point("apply.before");
-    let changes: Vec<&Changes> = commit.state.iter().chain(std::iter::once(&commit.meta)).collect();
     let applied = Applied { batch: Some(commit.header.batch_id), generation: commit.header.generation };
-    store.apply(&changes, applied)?;
+    store.apply(&commit.changes, applied)?;
     faults::point("apply.after");
     Ok(())
 }

@@ -3,6 +3,7 @@
 //!
 //! The store that a process leaves behind is never trusted; only snapshots and the log are.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::catch_up::{LastRun, catch_up};
@@ -50,13 +51,13 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     let setup = Setup::new(&settings, parts.operator, schemas, checkpoint.metadata())?;
     let plan = Arc::clone(&setup.plan);
 
-    let history = History::open(&checkpoint, settings.watermark.as_ref())?;
+    let (log, history) = History::open(&checkpoint, settings.watermark.as_ref())?;
     let head = &history.head;
     refuse_other_settings(&settings, &history, &plan, parts.initial_state.is_some())?;
     faults::point("recovery.log-open");
 
     let mut recovered = Recovered { new: checkpoint.is_new(), last_batch: head.last_batch, ..Recovered::default() };
-    let (store, rocks) = open_store(&checkpoint, parts.store, &mut recovered)?;
+    let (store, rocks) = open_store(&checkpoint, parts.store, head.generation, &mut recovered)?;
     let last_run = if store.applied()?.batch == head.last_batch { LastRun::Clean } else { LastRun::Cut };
     recovered.applied = apply_again(store.as_ref(), &history)?;
     faults::point("recovery.state-applied");
@@ -79,11 +80,10 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
         recovered.published += catch_up(&checkpoint, outlet, &setup.info.query_id, &history, last_run)?;
     }
     faults::point("recovery.published");
-    checkpoint.keep_staged(&history.staged)?;
+    checkpoint.keep_staged(&history.staged())?;
 
     let (variables, pending) = setup.declare_variables(store.as_ref())?;
-    let mut due = DueIndex::unknown(setup.info.step, key_groups);
-    due.refresh(store.as_ref())?;
+    let due = DueIndex::load(store.as_ref(), setup.info.step, key_groups)?;
 
     let columns = setup.input_columns()?;
     restore_source(parts.input.as_mut(), &columns, SourceRole::Input, store.as_ref(), head.input.as_ref())?;
@@ -93,10 +93,10 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     }
 
     let pipeline = setup.pipeline(variables, &settings, checkpoint.tmp_dir());
-    let History { log, head, batches, .. } = history;
+    let History { head, batches, .. } = history;
     Ok(Query {
         ranges: worker_ranges(key_groups, settings.workers),
-        snapshots: rocks.map(|rocks| Snapshots::new(rocks, settings.retention, batches)),
+        snapshots: rocks.map(|rocks| Snapshots::new(rocks, checkpoint.snapshots(), settings.retention, batches)),
         due: Arc::new(due),
         rowless: Rowless::default(),
         clock: parts.clock,
@@ -161,12 +161,13 @@ fn refuse_other_settings(
 fn open_store(
     checkpoint: &Checkpoint,
     kind: StoreKind,
+    generation: u32,
     recovered: &mut Recovered,
 ) -> Result<(Arc<dyn Store>, Option<Arc<RocksStore>>), QueryError> {
     match kind {
-        StoreKind::Memory => Ok((Arc::new(MemoryStore::default()), None)),
+        StoreKind::Memory => Ok((Arc::new(MemoryStore::new()), None)),
         StoreKind::Rocks => {
-            recovered.snapshot = checkpoint.restore_newest()?;
+            recovered.snapshot = checkpoint.restore_newest(generation)?.map(|name| name.to_string());
             let store = Arc::new(RocksStore::open(&checkpoint.live_dir(), &Default::default())?);
             Ok((Arc::clone(&store) as Arc<dyn Store>, Some(store)))
         }
@@ -208,8 +209,10 @@ fn restore_source(
     source.project(columns).map_err(failed)?;
     let prefix = bookkeeping_prefix(role);
     let mut bookkeeping = Vec::new();
-    crate::state::scan_prefix(store, Family::Meta, prefix, &mut |key, value| {
+    let end = prefix.iter().copied().chain(std::iter::once(u8::MAX)).collect::<Vec<_>>();
+    store.scan(Family::Meta, prefix, &end, &mut |key, value| {
         bookkeeping.push((key.get(prefix.len()..).unwrap_or_default().to_vec(), value.to_vec()));
+        ControlFlow::Continue(())
     })?;
     source.restore(bookkeeping, last).map_err(failed)
 }

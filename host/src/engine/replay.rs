@@ -20,8 +20,8 @@ use super::setup::{Schemas, Setup};
 use super::source::Source;
 use super::stage::digest_output;
 use crate::disk::Disk;
-use crate::record::RowLayout;
-use crate::state::{Changes, RocksStore, Store};
+use crate::record::{RowLayout, Schema};
+use crate::state::{Changes, DueIndex, RocksStore, Store};
 
 /// What a replay works on.
 pub struct ReplayParts {
@@ -94,7 +94,7 @@ pub fn replay(
         initial_state: parts.initial_state.as_ref().map(|source| source.schema().clone()),
     };
     let setup = Setup::new(settings, parts.operator, schemas, checkpoint.metadata())?;
-    let project = |source: &mut dyn Source, columns| {
+    let project = |source: &mut dyn Source, columns: &Schema| {
         let source_name = source.describe();
         source.project(columns).map_err(|source| QueryError::Source { source_name, source })
     };
@@ -152,8 +152,9 @@ fn run(
         },
         runs: if worker.input_digest.is_some() { Runs::Processor } else { Runs::EvictionOnly },
     });
+    let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
     let work = BatchWork { batch_id: header.batch_id, kind: header.kind, time: header.time };
-    let done = pipeline.process(store, &work, shares.collect())?;
+    let done = pipeline.process(store, &due, &work, shares.collect())?;
     let differences = compare(output, commit, done)?;
     // The recorded changes, so that one difference does not hide behind another.
     publish::apply(store.as_ref(), commit)?;

@@ -64,7 +64,7 @@ impl Setup {
         let resolution = Catalog::load(store)?.resolve(step, &self.plan.variables, &self.plan.dropped_variables)?;
         let mut pending = Pending { changes: resolution.changes, rows: 0 };
         for dropped in &resolution.dropped {
-            let records = drop_variable(store, step, dropped.id)?;
+            let records = drop_variable(store, step, self.routing.key_groups, dropped.id)?;
             pending.changes.append(&records.changes);
             pending.rows = pending.rows.saturating_sub_unsigned(records.rows);
         }

@@ -1,28 +1,118 @@
 //! Snapshots of the state store, taken in the background, and what of the past may go once they stand.
 //!
-//! A snapshot is named after a batch that it certainly contains; the marker inside says exactly how far it goes. At
-//! least two are kept, one of them at or before the oldest retained batch, with every log segment after the oldest.
+//! A snapshot is named after a batch that it certainly contains; the marker inside says exactly how far it goes, and
+//! changes applied twice change nothing. At least two are kept, one of them at or before the oldest retained batch, with
+//! the log from there on. A snapshot that fails costs nothing but a longer restart: it is reported and tried again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::checkpoint::{Checkpoint, SnapshotName};
-use super::commit::Commit;
+use super::checkpoint::{Checkpoint, SnapshotFolder, SnapshotName};
 use super::error::QueryError;
-use super::faults;
 use super::head::Head;
+use super::history::Retained;
 use super::settings::Retention;
-use crate::log::{QueryLog, RecordRef};
+use crate::log::QueryLog;
 use crate::state::RocksStore;
+
+/// One may be damaged.
+const SNAPSHOTS_MIN: usize = 2;
 
 /// Takes snapshots of one store.
 pub(super) struct Snapshots {
     store: Arc<RocksStore>,
+    folder: SnapshotFolder,
     retention: Retention,
-    /// Where the retained batches stand in the log, oldest first.
-    batches: VecDeque<(u64, RecordRef)>,
+    /// Oldest first.
+    batches: VecDeque<Retained>,
     batches_since: u64,
     bytes_since: u64,
     running: Option<JoinHandle<Result<(), QueryError>>>,
+}
+
+impl Snapshots {
+    /// For a store that has been recovered; `batches` are those of the log.
+    pub(super) fn new(store: Arc<RocksStore>, folder: SnapshotFolder, retention: Retention, batches: Vec<Retained>) -> Self {
+        let newest = folder.list().ok().and_then(|names| names.last().copied());
+        let since = batches.iter().filter(|batch| newest.is_none_or(|newest| batch.batch_id > newest.batch_id));
+        let (batches_since, bytes_since) =
+            since.fold((0, 0), |(count, bytes), batch| (count + 1, bytes + batch.record.bytes));
+        Self { store, folder, retention, batches: batches.into(), batches_since, bytes_since, running: None }
+    }
+
+    /// After every published batch.
+    ///
+    /// # Errors
+    /// A failing log.
+    pub(super) fn after_batch(
+        &mut self,
+        checkpoint: &Checkpoint,
+        log: &mut QueryLog,
+        head: &Head,
+        batch: Retained,
+    ) -> Result<(), QueryError> {
+        self.batches_since += 1;
+        self.bytes_since += batch.record.bytes;
+        self.batches.push_back(batch);
+        if self.running.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.wait();
+            self.forget(checkpoint, log)?;
+        }
+        let due = self.batches_since >= self.retention.snapshot_batches || self.bytes_since >= self.retention.snapshot_bytes;
+        if due && self.running.is_none() {
+            // What comes before the snapshot can then be removed as whole segments.
+            log.roll()?;
+            self.start(head);
+        }
+        Ok(())
+    }
+
+    /// At a clean stop: the next start then has nothing to apply.
+    ///
+    /// # Errors
+    /// A failing log.
+    pub(super) fn finish(mut self, checkpoint: &Checkpoint, log: &mut QueryLog, head: &Head) -> Result<(), QueryError> {
+        self.wait();
+        if self.batches_since > 0 {
+            self.start(head);
+            self.wait();
+            self.forget(checkpoint, log)?;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, head: &Head) {
+        let Some(batch_id) = head.last_batch else { return };
+        let name = SnapshotName { generation: head.generation, batch_id };
+        let (store, folder) = (Arc::clone(&self.store), self.folder.clone());
+        (self.batches_since, self.bytes_since) = (0, 0);
+        self.running = Some(std::thread::spawn(move || {
+            folder.take(name, |path| store.snapshot(path).map_err(QueryError::from))
+        }));
+    }
+
+    fn wait(&mut self) {
+        let failure = match self.running.take().map(JoinHandle::join) {
+            None | Some(Ok(Ok(()))) => return,
+            Some(Ok(Err(error))) => error.to_string(),
+            Some(Err(_)) => "the thread that took it panicked".to_owned(),
+        };
+        tracing::warn!(code = "SNAPSHOT_FAILED", "a snapshot of the state could not be taken and is tried again later: {failure}");
+    }
+
+    /// Removes old snapshots, and what only they needed.
+    fn forget(&mut self, checkpoint: &Checkpoint, log: &mut QueryLog) -> Result<(), QueryError> {
+        let newest = self.batches.back().map_or(0, |batch| batch.batch_id);
+        let oldest_retained = newest.saturating_sub(self.retention.batches);
+        let Some(oldest) = self.folder.retain(SNAPSHOTS_MIN, oldest_retained)? else { return Ok(()) };
+        while self.batches.len() > 1 && self.batches.front().is_some_and(|batch| batch.batch_id < oldest.batch_id) {
+            self.batches.pop_front();
+        }
+        if let Some(first) = self.batches.front() {
+            log.remove_segments_before(&first.record)?;
+        }
+        let staged: Vec<String> = self.batches.iter().flat_map(|batch| batch.staged.iter().cloned()).collect();
+        Ok(checkpoint.keep_staged(&staged)?)
+    }
 }

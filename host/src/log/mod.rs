@@ -131,32 +131,17 @@ impl QueryLog {
         Ok(())
     }
 
+    /// Reads records, also while the log is written.
+    pub fn reader(&self) -> LogReader {
+        LogReader { folder: self.folder.clone() }
+    }
+
     /// Reads a record into memory.
     ///
     /// # Errors
-    /// `LOG_CORRUPT` when it is not as it was written, `LOG_READ_FAILED`.
+    /// As [`LogReader::read`].
     pub fn read(&self, record: &RecordRef) -> Result<Record, LogError> {
         self.folder.read(record)
-    }
-
-    /// Reads the header of a record alone.
-    ///
-    /// # Errors
-    /// As [`QueryLog::read`].
-    pub fn read_header(&self, record: &RecordRef) -> Result<Vec<u8>, LogError> {
-        self.folder.read_header(record)
-    }
-
-    /// Reads a record of any size piece by piece, until `visit` breaks.
-    ///
-    /// # Errors
-    /// As [`QueryLog::read`]; some pieces may have been visited then, each as it was written.
-    pub fn read_pieces(
-        &self,
-        record: &RecordRef,
-        visit: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
-        self.folder.read_pieces(record, visit)
     }
 
     fn write<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, LogError>) -> Result<T, LogError> {
@@ -196,12 +181,51 @@ impl std::fmt::Debug for QueryLog {
     }
 }
 
+/// Reads the records of a log. It never writes.
+#[derive(Debug, Clone)]
+pub struct LogReader {
+    folder: Folder,
+}
+
+impl LogReader {
+    /// Reads a record into memory.
+    ///
+    /// # Errors
+    /// `LOG_CORRUPT` when it is not as it was written, `LOG_READ_FAILED`.
+    pub fn read(&self, record: &RecordRef) -> Result<Record, LogError> {
+        self.folder.read(record)
+    }
+
+    /// Reads the header of a record alone.
+    ///
+    /// # Errors
+    /// As [`LogReader::read`].
+    pub fn read_header(&self, record: &RecordRef) -> Result<Vec<u8>, LogError> {
+        self.folder.read_header(record)
+    }
+
+    /// Reads a record of any size piece by piece, until `visit` breaks.
+    ///
+    /// # Errors
+    /// As [`LogReader::read`]; some pieces may have been visited then, each as it was written.
+    pub fn read_pieces(
+        &self,
+        record: &RecordRef,
+        visit: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        self.folder.read_pieces(record, visit)
+    }
+}
+
 /// A log as it stands on the disk, for inspection while no process writes it. Nothing is ever changed.
 #[derive(Debug)]
 pub struct LogView {
-    folder: Folder,
-    records: Vec<RecordRef>,
-    unfinished_bytes: u64,
+    /// Reads the records.
+    pub reader: LogReader,
+    /// Those that are committed, in order.
+    pub records: Vec<RecordRef>,
+    /// Bytes behind them that a crash left, and that the next start will cut.
+    pub unfinished_bytes: u64,
 }
 
 impl LogView {
@@ -212,44 +236,6 @@ impl LogView {
     pub fn open(disk: Arc<dyn Disk>, dir: &Path, query_id: &str) -> Result<Self, LogError> {
         let folder = Folder::new(disk, dir, query_id);
         let survey = recovery::survey(&folder)?;
-        Ok(Self { folder, records: survey.records, unfinished_bytes: survey.unfinished_bytes })
-    }
-
-    /// The committed records, in order.
-    pub fn records(&self) -> &[RecordRef] {
-        &self.records
-    }
-
-    /// Bytes behind them that a crash left, and that the next start will cut.
-    pub fn unfinished_bytes(&self) -> u64 {
-        self.unfinished_bytes
-    }
-
-    /// Reads a record into memory.
-    ///
-    /// # Errors
-    /// As [`QueryLog::read`].
-    pub fn read(&self, record: &RecordRef) -> Result<Record, LogError> {
-        self.folder.read(record)
-    }
-
-    /// Reads the header of a record alone.
-    ///
-    /// # Errors
-    /// As [`QueryLog::read`].
-    pub fn read_header(&self, record: &RecordRef) -> Result<Vec<u8>, LogError> {
-        self.folder.read_header(record)
-    }
-
-    /// Reads a record of any size piece by piece, until `visit` breaks.
-    ///
-    /// # Errors
-    /// As [`QueryLog::read_pieces`].
-    pub fn read_pieces(
-        &self,
-        record: &RecordRef,
-        visit: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
-        self.folder.read_pieces(record, visit)
+        Ok(Self { reader: LogReader { folder }, records: survey.records, unfinished_bytes: survey.unfinished_bytes })
     }
 }

@@ -18,7 +18,7 @@ use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
 use super::arrow::{
     UTC, element_field, entries_field, entry_fields, field_to_arrow, type_from_arrow, type_to_arrow,
 };
-use super::error::{BadRow, CastError, join_path};
+use super::error::{BadRow, CastError, SchemaError, join_path};
 use super::packed::cell::fits_precision;
 use super::schema::{DataType, Field, NESTING_MAX, Schema};
 
@@ -112,13 +112,8 @@ fn cast_column(batch: &RecordBatch, wanted: &Field) -> Result<Converted, CastErr
                 .position(|field| field.name().to_lowercase() == name)
         });
     let Some(array) = index.and_then(|index| batch.columns().get(index)) else {
-        let names = schema
-            .fields()
-            .iter()
-            .map(|field| Field::nullable(field.name(), DataType::Boolean));
-        return Err(Schema::new(names.collect())?
-            .unknown_column(&wanted.name)
-            .into());
+        let there = schema.fields().iter().map(|field| field.name().as_str());
+        return Err(SchemaError::unknown_column(&wanted.name, there).into());
     };
     let from = type_from_arrow(array.data_type(), &wanted.name, NESTING_MAX)?;
     if !widens(&from, &wanted.data_type) {

@@ -10,6 +10,9 @@ pub(super) const INVALID_ROW: &str = "INVALID_ROW";
 /// Code of a NULL in a column that is NOT NULL.
 pub(super) const NULL_VALUE: &str = "ILLEGAL_STATE_STORE_VALUE.NULL_VALUE";
 
+/// Bytes of column names that an error lists; a few lines of a terminal.
+const NAMES_SHOWN_BYTES_MAX: usize = 400;
+
 /// Why a schema was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SchemaError {
@@ -112,6 +115,25 @@ pub enum SchemaError {
 }
 
 impl SchemaError {
+    /// A column that is not among those there are.
+    pub(super) fn unknown_column<'n>(name: &str, there: impl Iterator<Item = &'n str>) -> Self {
+        let mut columns = String::new();
+        for column in there {
+            if columns.len() + column.len() > NAMES_SHOWN_BYTES_MAX {
+                columns.push_str(", ...");
+                break;
+            }
+            if !columns.is_empty() {
+                columns.push_str(", ");
+            }
+            columns.push_str(column);
+        }
+        Self::UnknownColumn {
+            name: name.to_owned(),
+            columns,
+        }
+    }
+
     /// The stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {

@@ -14,9 +14,6 @@ pub const NESTING_MAX: usize = 16;
 /// Most digits of a decimal; what 128 bits hold.
 pub(super) const DECIMAL_PRECISION_MAX: u8 = 38;
 
-/// Characters of column names that an error lists.
-const NAMES_SHOWN_MAX: usize = 400;
-
 /// Type of a column, an array's elements, or a map's keys or values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DataType {
@@ -195,21 +192,7 @@ impl Schema {
     }
 
     pub(super) fn unknown_column(&self, name: &str) -> SchemaError {
-        let mut columns = String::new();
-        for field in self.fields() {
-            if columns.len() + field.name.len() > NAMES_SHOWN_MAX {
-                columns.push_str(", ...");
-                break;
-            }
-            if !columns.is_empty() {
-                columns.push_str(", ");
-            }
-            columns.push_str(&field.name);
-        }
-        SchemaError::UnknownColumn {
-            name: name.to_owned(),
-            columns,
-        }
+        SchemaError::unknown_column(name, self.fields().iter().map(|field| field.name.as_str()))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Turns the core module that a compiler made into a component.
 //!
-//! The interface the module was compiled against travels inside it, in custom sections that the SDK's bindings put there; the encoder
-//! checks the module's imports and exports against it. Knows nothing of processors: whether the component is one is for `inspect` and
-//! the linker to say.
+//! The interface the module was compiled against travels inside it, in custom sections that the SDK's bindings put
+//! there; the encoder checks the module's imports and exports against it. Knows nothing of processors: whether the
+//! component is one is for `inspect` and the linker to say.
 
 use wit_component::{ComponentEncoder, DecodedWasm, metadata};
 
@@ -58,15 +58,12 @@ pub fn componentize(core: &[u8]) -> Result<Vec<u8>, ComponentizeError> {
     }
     // The encoder rewrites what it decodes and takes a well-formed module for granted, so look for the interface first.
     let (_, interface) = metadata::decode(core).map_err(encoding)?;
-    let exports_something = interface.resolve.worlds.get(interface.world).is_some_and(|world| !world.exports.is_empty());
+    let exports_something =
+        interface.resolve.worlds.get(interface.world).is_some_and(|world| !world.exports.is_empty());
     if !exports_something {
         return Err(ComponentizeError::NoInterface);
     }
-    ComponentEncoder::default()
-        .validate(true)
-        .module(core)
-        .and_then(|mut encoder| encoder.encode())
-        .map_err(encoding)
+    ComponentEncoder::default().validate(true).module(core).and_then(|mut encoder| encoder.encode()).map_err(encoding)
 }
 
 /// Names of what a component imports, as in its interface, sorted.

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use super::error::StateError;
 use super::store::Family;
 
@@ -42,6 +44,21 @@ impl Changes {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+
+    /// Takes the changes of another batch part behind these.
+    pub fn append(&mut self, other: &Self) {
+        self.bytes.extend_from_slice(&other.bytes);
+    }
+
+    /// XXH3-128 over the changes of all workers of a batch, in range order, in hex.
+    #[must_use]
+    pub fn digest(parts: &[Self]) -> String {
+        let mut digest = Xxh3::new();
+        for part in parts {
+            digest.update(&part.bytes);
+        }
+        format!("{:032x}", digest.digest128())
     }
 
     /// The changes in order. After an error the iterator ends.
@@ -118,11 +135,6 @@ impl FamilyChanges {
         let begin = self.changes.bytes.len();
         write(&mut self.changes.bytes);
         debug_assert_eq!(self.changes.bytes.len() - begin, len, "the length announced must be the length written");
-    }
-
-    /// Bytes so far.
-    pub(crate) fn len(&self) -> usize {
-        self.changes.bytes.len()
     }
 
     /// Appends all in order of the keys to `out`.

@@ -200,10 +200,23 @@ mod tests {
 
         commit(&store, &mut index, timers(&[(1, 50, false)]));
         assert_eq!(index.earliest_timer_ms(), Some(60));
-        assert_eq!(index.timers_due(1, 69), Some(50), "not looked at yet, so only known to be no earlier than before");
+        assert_eq!(index.timers_due(1, 69), None);
 
         commit(&store, &mut index, timers(&[(1, 70, false), (2, 60, false)]));
         assert_eq!(index.earliest_timer_ms(), None);
+    }
+
+    #[test]
+    fn a_key_group_that_is_not_the_earliest_is_looked_at_only_when_it_matters() {
+        let store = MemoryStore::new();
+        let mut index = DueIndex::load(&store, 0, 2).unwrap();
+        commit(&store, &mut index, timers(&[(0, 10, true), (1, 50, true), (1, 70, true)]));
+
+        commit(&store, &mut index, timers(&[(1, 50, false)]));
+        assert_eq!(index.timers_due(1, 60), Some(50), "never too late, but possibly too early");
+
+        commit(&store, &mut index, timers(&[(0, 10, false)]));
+        assert_eq!(index.earliest_timer_ms(), Some(70));
     }
 
     #[test]

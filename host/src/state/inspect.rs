@@ -9,7 +9,7 @@ use super::error::StateError;
 use super::keys::{
     StateKey, TIMERS_VARIABLE, parse_sequence, parse_state_key, push_ttl_key, push_variable, state_key, successor,
 };
-use super::store::{Family, Reader};
+use super::store::{Family, Reader, scan_checked};
 use crate::record::{GroupingKey, key_group};
 
 /// A stored row.
@@ -156,12 +156,5 @@ fn scan_variable(
         None => push_variable(&mut from, step, variable),
     }
     let to = successor(from.clone());
-    let mut result = Ok(());
-    reader.scan(Family::State, &from, &to, &mut |key, record| {
-        parse_state_key(key).and_then(|key| visit(key, record)).unwrap_or_else(|error| {
-            result = Err(error);
-            ControlFlow::Break(())
-        })
-    })?;
-    result
+    scan_checked(reader, Family::State, &from, &to, &mut |key, record| visit(parse_state_key(key)?, record))
 }

@@ -1,7 +1,8 @@
 //! Bounds on what one worker's share of a batch may make of state.
 
 /// Bounds of a session. Past one, the batch fails with `STATE_LIMIT_EXCEEDED`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct StateLimits {
     /// Bytes of keys and rows written by one worker in one batch, as held in memory until the commit.
     pub write_bytes_max: usize,

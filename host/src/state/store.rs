@@ -112,6 +112,24 @@ pub(crate) fn get(reader: &(impl Reader + ?Sized), family: Family, key: &[u8]) -
     Ok(found)
 }
 
+/// A scan that ends, besides, at the first error of `visit`.
+pub(crate) fn scan_checked(
+    reader: &(impl Reader + ?Sized),
+    family: Family,
+    from: &[u8],
+    to: &[u8],
+    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StateError>,
+) -> Result<(), StateError> {
+    let mut result = Ok(());
+    reader.scan(family, from, to, &mut |key, value| {
+        visit(key, value).unwrap_or_else(|error| {
+            result = Err(error);
+            ControlFlow::Break(())
+        })
+    })?;
+    result
+}
+
 impl Applied {
     pub(crate) fn to_bytes(self) -> [u8; 13] {
         let mut bytes = [0; 13];

@@ -7,13 +7,14 @@ struct Input {
     n: i64,
 }
 
-#[derive(Row)]
+#[derive(Row, Debug, PartialEq)]
 struct Count {
     key: String,
+    /// Rows so far.
     count: i64,
-    /// Rows since the first, as many as the list holds.
+    /// Elements of the list, one per row.
     listed: i64,
-    /// Different values of `n`.
+    /// Entries of the map, one per value of `n`.
     distinct: i64,
 }
 
@@ -29,10 +30,20 @@ impl StatefulProcessor for Counter {
     type Output = Count;
 
     fn init(handle: &mut Handle) -> Result<Self> {
-        Ok(Self { count: handle.value_state("count")?, seen: handle.list_state("seen")?, times: handle.map_state("times")? })
+        Ok(Self {
+            count: handle.value_state("count")?,
+            seen: handle.list_state("seen")?,
+            times: handle.map_state("times")?,
+        })
     }
 
-    fn handle_input_rows(&mut self, key: &String, rows: Rows<'_, Input>, _: &Timers, out: &mut Out<Count>) -> Result<()> {
+    fn handle_input_rows(
+        &mut self,
+        key: &String,
+        rows: Rows<'_, Input>,
+        _: &Timers,
+        out: &mut Out<Count>,
+    ) -> Result<()> {
         let mut count = self.count.get()?.unwrap_or(0);
         for row in rows {
             let n = row?.n;
@@ -48,3 +59,41 @@ impl StatefulProcessor for Counter {
 }
 
 tidemill::export_processor!(Counter);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemill::TimeMode;
+    use tidemill::testing::TestQuery;
+
+    fn input(values: &[i64]) -> Vec<Input> {
+        values.iter().map(|n| Input { n: *n }).collect()
+    }
+
+    #[test]
+    fn counts_go_on_from_batch_to_batch() {
+        let mut query = TestQuery::<Counter>::new(TimeMode::None);
+        query.input("a".into(), input(&[1, 2, 1])).input("b".into(), input(&[7, 7]));
+        assert_eq!(
+            query.run_batch().unwrap(),
+            [
+                Count { key: "a".into(), count: 3, listed: 3, distinct: 2 },
+                Count { key: "b".into(), count: 2, listed: 2, distinct: 1 },
+            ]
+        );
+        query.input("a".into(), input(&[9]));
+        assert_eq!(query.run_batch().unwrap(), [Count { key: "a".into(), count: 4, listed: 4, distinct: 3 }]);
+        assert_eq!(query.list::<i64>("seen", &"a".into()).unwrap(), [1, 2, 1, 9]);
+        let mut times = query.map::<i64, i64>("times", &"a".into()).unwrap();
+        times.sort_unstable();
+        assert_eq!(times, [(1, 2), (2, 1), (9, 1)]);
+    }
+
+    #[test]
+    fn a_key_with_more_rows_than_a_chunk_is_one_sequence() {
+        let mut query = TestQuery::<Counter>::new(TimeMode::None);
+        query.small_chunks(2, 3).input("a".into(), input(&[1; 20])).input("b".into(), input(&[2; 2]));
+        let counts: Vec<i64> = query.run_batch().unwrap().iter().map(|row| row.count).collect();
+        assert_eq!(counts, [20, 2]);
+    }
+}

@@ -69,13 +69,19 @@ fn expand(input: &DeriveInput) -> syn::Result<Tokens> {
 
 fn named_fields(input: &DeriveInput) -> syn::Result<Vec<&Field>> {
     if !input.generics.params.is_empty() {
-        return Err(syn::Error::new(input.generics.span(), "a row has one schema: `Row` cannot be derived for a generic type"));
+        return Err(syn::Error::new(
+            input.generics.span(),
+            "a row has one schema: `Row` cannot be derived for a generic type",
+        ));
     }
     let Data::Struct(data) = &input.data else {
         return Err(syn::Error::new(input.span(), "`Row` is derived for structs with named fields"));
     };
     let Fields::Named(fields) = &data.fields else {
-        return Err(syn::Error::new(input.span(), "fields become columns, so they need names; a tuple is a row without deriving"));
+        return Err(syn::Error::new(
+            input.span(),
+            "fields become columns, so they need names; a tuple is a row without deriving",
+        ));
     };
     if fields.named.is_empty() {
         return Err(syn::Error::new(input.span(), "a row has at least one column"));
@@ -103,7 +109,10 @@ fn column_name(field: &&Field) -> syn::Result<String> {
 fn refuse_same_names(fields: &[&Field], names: &[String]) -> syn::Result<()> {
     for (at, (field, name)) in fields.iter().zip(names).enumerate() {
         if names.iter().take(at).any(|earlier| earlier.eq_ignore_ascii_case(name)) {
-            return Err(syn::Error::new(field.span(), format!("two columns are named `{name}`; upper and lower case do not tell them apart")));
+            return Err(syn::Error::new(
+                field.span(),
+                format!("two columns are named `{name}`; upper and lower case do not tell them apart"),
+            ));
         }
     }
     Ok(())

@@ -83,7 +83,10 @@ impl Groups {
                 push_row(row, 0, &mut content);
             }
             let flags = if continued { CONTINUED } else { 0 } | if continues { CONTINUES } else { 0 };
-            push_words(&[group, flags, rows.len() as u32, waiting.key.len() as u32, content.len() as u32, 0], &mut body);
+            push_words(
+                &[group, flags, rows.len() as u32, waiting.key.len() as u32, content.len() as u32, 0],
+                &mut body,
+            );
             body.extend_from_slice(&content);
 
             self.in_chunk.insert(group, waiting.key.clone());

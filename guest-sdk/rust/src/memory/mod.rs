@@ -1,6 +1,7 @@
 //! The host as a native test sees it: the contract of `wit/world.wit` over plain maps, byte for byte.
 //!
-//! Written to be compared with, not to be fast. Breaches of the contract that a host answers with a trap are faults here.
+//! Written to be compared with, not to be fast. Breaches of the contract that a host answers with a trap are faults
+//! here.
 
 mod chunks;
 mod state;
@@ -146,7 +147,8 @@ impl Host {
     pub(crate) fn get_list(&self, variable: Variable, group: Group) -> Result<Page> {
         self.with(|batch| {
             let (name, _, key) = batch.resolve(variable, Some(Kind::List), group)?;
-            let rows = batch.state.list(&name, &key, batch.time.processing_time_ms).map(|row| vec![row.to_vec()]).collect();
+            let rows =
+                batch.state.list(&name, &key, batch.time.processing_time_ms).map(|row| vec![row.to_vec()]).collect();
             Ok(batch.page(rows))
         })
     }
@@ -216,7 +218,9 @@ impl Batch {
     fn declare(&mut self, name: &str, kind: Kind, ttl_ms: Option<u64>) -> Result<Variable> {
         self.only_in_init("getState")?;
         check_name(name)?;
-        if self.variables.iter().any(|declared| declared.name == name) || self.dropped.iter().any(|dropped| dropped == name) {
+        if self.variables.iter().any(|declared| declared.name == name)
+            || self.dropped.iter().any(|dropped| dropped == name)
+        {
             return Err(duplicate(name));
         }
         if ttl_ms.is_some() && self.time_mode != TimeMode::ProcessingTime {
@@ -234,7 +238,10 @@ impl Batch {
         if self.phase == Phase::Init {
             return Ok(());
         }
-        Err(Error::new(code::INVALID_HANDLE_STATE, format!("`{operation}` in phase {:?}: it works in init only", self.phase)))
+        Err(Error::new(
+            code::INVALID_HANDLE_STATE,
+            format!("`{operation}` in phase {:?}: it works in init only", self.phase),
+        ))
     }
 
     fn resolve(&self, variable: Variable, wanted: Option<Kind>, group: Group) -> Result<(String, Kind, Key)> {
@@ -271,7 +278,8 @@ impl Batch {
 
     /// Applies the op at `at` and answers where the next one begins.
     fn apply_op(&mut self, ops: &[u8], at: usize) -> Result<usize> {
-        let [op, variable, group, length] = [read_u32(ops, at)?, read_u32(ops, at + 4)?, read_u32(ops, at + 8)?, read_u32(ops, at + 12)?];
+        let [op, variable, group, length] =
+            [read_u32(ops, at)?, read_u32(ops, at + 4)?, read_u32(ops, at + 8)?, read_u32(ops, at + 12)?];
         let start = at + HEAD_BYTES;
         let end = start + length as usize;
         let payload = ops.get(start..end).ok_or_else(|| broken("an op longer than the ops"))?;
@@ -338,18 +346,31 @@ impl Batch {
 
 fn check_name(name: &str) -> Result<()> {
     if name.starts_with('$') {
-        return Err(Error::new("STATE_STORE_CANNOT_CREATE_COLUMN_FAMILY_WITH_RESERVED_CHARS", format!("`{name}` begins with `$`")));
+        return Err(Error::new(
+            "STATE_STORE_CANNOT_CREATE_COLUMN_FAMILY_WITH_RESERVED_CHARS",
+            format!("`{name}` begins with `$`"),
+        ));
     }
     let valid = !name.is_empty()
         && name.trim() == name
         && name != "default"
         && name.chars().count() <= NAME_CHARACTERS_MAX
         && !name.chars().any(char::is_control);
-    if valid { Ok(()) } else { Err(Error::new("STATE_STORE_CANNOT_USE_COLUMN_FAMILY_WITH_INVALID_NAME", format!("`{name}` is no name of a state variable"))) }
+    if valid {
+        Ok(())
+    } else {
+        Err(Error::new(
+            "STATE_STORE_CANNOT_USE_COLUMN_FAMILY_WITH_INVALID_NAME",
+            format!("`{name}` is no name of a state variable"),
+        ))
+    }
 }
 
 fn duplicate(name: &str) -> Error {
-    Error::new("STATEFUL_PROCESSOR_DUPLICATE_STATE_VARIABLE_DEFINED", format!("`{name}` is declared twice, or declared and deleted"))
+    Error::new(
+        "STATEFUL_PROCESSOR_DUPLICATE_STATE_VARIABLE_DEFINED",
+        format!("`{name}` is declared twice, or declared and deleted"),
+    )
 }
 
 fn broken(what: &str) -> Error {

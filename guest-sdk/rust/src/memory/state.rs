@@ -68,7 +68,9 @@ impl State {
 
     pub(crate) fn map(&self, name: &str, key: &Key, now_ms: i64) -> impl Iterator<Item = (&[u8], &[u8])> {
         let entries = self.maps.get(&place(name, key)).into_iter().flatten();
-        entries.filter(move |(_, stored)| stored.is_alive(now_ms)).map(|(key, stored)| (key.as_slice(), stored.row.as_slice()))
+        entries
+            .filter(move |(_, stored)| stored.is_alive(now_ms))
+            .map(|(key, stored)| (key.as_slice(), stored.row.as_slice()))
     }
 
     pub(crate) fn timers(&self, key: &Key) -> impl Iterator<Item = i64> {

@@ -65,7 +65,10 @@ impl<T: Row> ListState<T> {
     fn write(&self, operation: &'static str, first: Code, elements: &[T]) -> Result<()> {
         let group = self.session.group(operation)?;
         if elements.is_empty() {
-            return Err(Error::new(code::EMPTY_LIST_VALUE, format!("`{operation}` with no elements; `clear` removes a list")));
+            return Err(Error::new(
+                code::EMPTY_LIST_VALUE,
+                format!("`{operation}` with no elements; `clear` removes a list"),
+            ));
         }
         let mut code = first;
         let mut left = elements.iter().peekable();

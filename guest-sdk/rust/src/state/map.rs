@@ -1,7 +1,7 @@
 //! A map per grouping key.
 //!
-//! Writes of the group in hand that are still pending are found again by the hash of their key, so that counting in a map (`get`, then
-//! `update`) costs no call once a key was written. What was applied, the host knows.
+//! Writes of the group in hand that are still pending are found again by the hash of their key, so that counting in a
+//! map (`get`, then `update`) costs no call once a key was written. What was applied, the host knows.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ pub struct MapState<K, V> {
     session: Rc<Session>,
     variable: Variable,
     pending: RefCell<Pending>,
-    rows: PhantomData<fn(K, V) -> (K, V)>,
+    rows: PhantomData<(K, V)>,
 }
 
 impl<K: Row, V: Row> MapState<K, V> {
@@ -42,9 +42,12 @@ impl<K: Row, V: Row> MapState<K, V> {
 
     /// Whether there is an entry at `key`.
     pub fn contains_key(&self, key: &K) -> Result<bool> {
-        let found = self.look_up("mapState.containsKey", key, |_| Ok(()), |group, key| {
-            Ok(self.session.host.contains_key(self.variable, group, key)?.then_some(()))
-        })?;
+        let found = self.look_up(
+            "mapState.containsKey",
+            key,
+            |_| Ok(()),
+            |group, key| Ok(self.session.host.contains_key(self.variable, group, key)?.then_some(())),
+        )?;
         Ok(found.is_some())
     }
 
@@ -73,7 +76,8 @@ impl<K: Row, V: Row> MapState<K, V> {
     /// Removes the entry at `key`, if there is one.
     pub fn remove(&self, key: &K) -> Result<()> {
         let group = self.session.group("mapState.removeKey")?;
-        let place = self.session.write("mapState.removeKey", Code::MapRemove, self.variable, |bytes| write_key(key, bytes))?;
+        let place =
+            self.session.write("mapState.removeKey", Code::MapRemove, self.variable, |bytes| write_key(key, bytes))?;
         self.note(group, Write::Remove(place))
     }
 
@@ -139,7 +143,8 @@ impl<K: Row, V: Row> MapState<K, V> {
     fn note(&self, group: Group, write: Write) -> Result<()> {
         let mut pending = self.pending.borrow_mut();
         pending.belong_to(self.session.generation(), group);
-        let hash = self.session.payload(write.place(), |payload| write.key(payload).map(key_hash)).ok_or_else(malformed)??;
+        let hash =
+            self.session.payload(write.place(), |payload| write.key(payload).map(key_hash)).ok_or_else(malformed)??;
         pending.writes.insert(hash, write);
         Ok(())
     }
@@ -242,7 +247,9 @@ fn write_key<K: Row>(key: &K, bytes: &mut Vec<u8>) -> Result<()> {
 fn key_hash(key: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
     let (words, _) = key.as_chunks::<8>();
-    let mixed = words.iter().fold(0u64, |hash, word| (hash ^ u64::from_le_bytes(*word)).wrapping_mul(MULTIPLIER).rotate_left(29));
+    let mixed = words
+        .iter()
+        .fold(0u64, |hash, word| (hash ^ u64::from_le_bytes(*word)).wrapping_mul(MULTIPLIER).rotate_left(29));
     mixed ^ mixed >> 32
 }
 

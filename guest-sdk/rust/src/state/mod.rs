@@ -1,7 +1,7 @@
 //! State variables: what a processor keeps for each grouping key.
 //!
-//! All reads and writes are those of the group whose handler runs; they see the writes before them at once, and become durable with the
-//! batch. With a TTL, what has expired is not seen, and reading does not refresh.
+//! All reads and writes are those of the group whose handler runs; they see the writes before them at once, and
+//! become durable with the batch. With a TTL, what has expired is not seen, and reading does not refresh.
 
 mod list;
 mod map;

@@ -33,7 +33,7 @@ fn records_are_read_at_once_and_after_the_log_is_opened_again() {
     );
     for (at, record) in records.iter().zip(&written) {
         assert_eq!(&log.read(at).unwrap(), record);
-        assert_eq!(log.read_header(at).unwrap(), record.header);
+        assert_eq!(log.reader().read_header(at).unwrap(), record.header);
     }
 }
 
@@ -52,11 +52,12 @@ fn sections_are_streamed_from_readers_in_bounded_pieces() {
     let at = log.append(NewRecord { kind: 1, header: b"{}", sections }, Durability::Synced).unwrap();
 
     let mut seen = Vec::new();
-    log.read_pieces(&at, &mut |piece| {
-        seen.push((piece.part, piece.begins, piece.bytes.len()));
-        ControlFlow::Continue(())
-    })
-    .unwrap();
+    log.reader()
+        .read_pieces(&at, &mut |piece| {
+            seen.push((piece.part, piece.begins, piece.bytes.len()));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
     let section = |begins, bytes| (Part::Section(4), begins, bytes);
     let mut expected = vec![(Part::Header, true, 2), section(true, 1 << 20)];
     expected.extend([section(false, 1 << 20); 4]);
@@ -74,11 +75,12 @@ fn reading_stops_where_the_visitor_breaks() {
     let at = append(&mut log, &record(1, 10));
 
     let mut pieces = 0;
-    log.read_pieces(&at, &mut |_| {
-        pieces += 1;
-        ControlFlow::Break(())
-    })
-    .unwrap();
+    log.reader()
+        .read_pieces(&at, &mut |_| {
+            pieces += 1;
+            ControlFlow::Break(())
+        })
+        .unwrap();
 
     assert_eq!(pieces, 1);
 }
@@ -107,7 +109,7 @@ fn a_record_that_waits_for_the_next_is_readable_and_becomes_durable_with_it() {
     let first = log.append(NewRecord::from(&record(1, 10)), Durability::WithNext).unwrap();
     assert_eq!(log.read(&first).unwrap(), record(1, 10));
     assert_eq!(disk.syncs(), syncs);
-    assert_eq!(view(&dir.path().join("log")).unwrap().records(), []);
+    assert_eq!(view(&dir.path().join("log")).unwrap().records, []);
 
     append(&mut log, &record(2, 10));
     assert_eq!(disk.syncs(), syncs + 1);
@@ -217,9 +219,9 @@ fn looking_at_a_log_changes_nothing() {
 
     let view = view(dir.path()).unwrap();
 
-    assert_eq!(view.records().len(), 1);
-    assert_eq!(view.read(&view.records()[0]).unwrap(), record(1, 10));
-    assert!(view.unfinished_bytes() > 0);
+    assert_eq!(view.records.len(), 1);
+    assert_eq!(view.reader.read(&view.records[0]).unwrap(), record(1, 10));
+    assert!(view.unfinished_bytes > 0);
     assert_eq!(contents(dir.path()), before);
 }
 
@@ -332,7 +334,7 @@ proptest! {
         drop(log);
 
         let looked_at = view(dir.path()).unwrap();
-        let looked_at: Vec<_> = looked_at.records().iter().map(|at| looked_at.read(at).unwrap()).collect();
+        let looked_at: Vec<_> = looked_at.records.iter().map(|at| looked_at.reader.read(at).unwrap()).collect();
         let written: Vec<_> = records.into_iter().map(|(record, _)| record).collect();
         prop_assert_eq!(&looked_at, &written);
         prop_assert_eq!(recovered(dir.path()).unwrap(), written);

@@ -1,15 +1,19 @@
+//! What casts keep, refuse and find.
+
 use std::sync::Arc;
 
 use arrow_array::builder::{Int16Builder, LargeListBuilder, ListBuilder};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, Date64Array, Decimal128Array, Decimal256Array, DictionaryArray,
-    Float32Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray,
-    RecordBatch, StringArray, StringViewArray, StructArray, TimestampMicrosecondArray,
-    TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array,
-    UInt16Array, UInt32Array, UInt64Array,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, Date64Array, Decimal32Array, Decimal64Array,
+    Decimal128Array, Decimal256Array, DictionaryArray, FixedSizeBinaryArray, FixedSizeListArray,
+    Float32Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray,
+    LargeStringArray, ListArray, MapArray, NullArray, RecordBatch, RunArray, StringArray,
+    StringViewArray, StructArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array,
+    UInt64Array,
 };
-use arrow_buffer::{NullBuffer, i256};
-use arrow_schema::{DataType as ArrowType, Field as ArrowField};
+use arrow_buffer::{NullBuffer, OffsetBuffer, i256};
+use arrow_schema::{DataType as ArrowType, Field};
 use serde_json::{Value, json};
 
 use super::super::{
@@ -234,14 +238,14 @@ fn arrow_types_without_a_counterpart_are_named() {
         "{null}"
     );
     let nested = ArrowType::Struct(
-        vec![ArrowField::new(
+        vec![Field::new(
             "t",
             ArrowType::Time64(arrow_schema::TimeUnit::Nanosecond),
             true,
         )]
         .into(),
     );
-    let error = Schema::from_arrow(&arrow_schema::Schema::new(vec![ArrowField::new(
+    let error = Schema::from_arrow(&arrow_schema::Schema::new(vec![Field::new(
         "s", nested, true,
     )]))
     .unwrap_err();
@@ -322,7 +326,7 @@ fn decimals_beyond_their_precision_are_bad_rows() {
 #[test]
 fn nested_values_are_widened_and_a_null_in_a_nested_not_null_field_names_the_row() {
     let xs: ArrayRef = Arc::new(Int16Array::from(vec![Some(1), None, None]));
-    let field = ArrowField::new("x", ArrowType::Int16, true);
+    let field = Field::new("x", ArrowType::Int16, true);
     // The third struct is NULL, so what stands under it does not count.
     let structs = StructArray::new(
         vec![field].into(),
@@ -376,4 +380,133 @@ fn a_batch_that_fits_is_not_copied() {
     let batch = one(BinaryArray::from(vec![b"abc".as_slice()]));
     let cast = cast_batch(&batch, &Schema::parse("a BINARY").unwrap()).unwrap();
     assert!(Arc::ptr_eq(batch.column(0), cast.column(0)));
+}
+
+#[test]
+fn a_missing_column_is_named_also_where_names_are_there_twice() {
+    let column = || Arc::new(Int8Array::from(vec![1])) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([("a", column()), ("A", column())]).unwrap();
+    let error = cast_batch(&batch, &Schema::parse("b INT").unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "there is no column `b`; there are: a, A");
+}
+
+#[test]
+fn other_layouts_of_the_same_values_are_read() {
+    let fixed_list = FixedSizeListArray::new(
+        Arc::new(Field::new("item", ArrowType::Int8, true)),
+        2,
+        Arc::new(Int8Array::from(vec![1, 2, 3, 4])),
+        None,
+    );
+    let runs = RunArray::<arrow_array::types::Int32Type>::try_new(
+        &Int32Array::from(vec![1, 3]),
+        &StringArray::from(vec!["x", "y"]),
+    )
+    .unwrap();
+    let cases = [
+        (
+            one(Decimal32Array::from(vec![-15])
+                .with_precision_and_scale(3, 1)
+                .unwrap()),
+            "DECIMAL(3,1)",
+            vec![json!("-1.5")],
+        ),
+        (
+            one(Decimal64Array::from(vec![15])
+                .with_precision_and_scale(18, 1)
+                .unwrap()),
+            "DECIMAL(18,1)",
+            vec![json!("1.5")],
+        ),
+        (
+            one(FixedSizeBinaryArray::try_from_iter([[0_u8, 255]].iter()).unwrap()),
+            "BINARY",
+            vec![json!("AP8=")],
+        ),
+        (
+            one(BinaryViewArray::from(vec![[0_u8, 255].as_slice()])),
+            "BINARY",
+            vec![json!("AP8=")],
+        ),
+        (
+            one(LargeBinaryArray::from(vec![[0_u8, 255].as_slice()])),
+            "BINARY",
+            vec![json!("AP8=")],
+        ),
+        (
+            one(fixed_list),
+            "ARRAY<TINYINT>",
+            vec![json!([1, 2]), json!([3, 4])],
+        ),
+        (
+            one(runs),
+            "STRING",
+            vec![json!("x"), json!("y"), json!("y")],
+        ),
+    ];
+    for (batch, data_type, expected) in cases {
+        assert_eq!(
+            Schema::from_arrow(batch.schema_ref()).unwrap().to_string(),
+            format!("a {data_type}")
+        );
+        assert_eq!(cast(&batch, data_type).unwrap(), expected, "{data_type}");
+    }
+}
+
+#[test]
+fn what_a_null_list_or_map_hides_is_no_value() {
+    let x = Field::new("x", ArrowType::Int8, true);
+    let structs = StructArray::new(
+        vec![x].into(),
+        vec![Arc::new(Int8Array::from(vec![None, Some(1)]))],
+        None,
+    );
+    let item = Arc::new(Field::new("item", structs.data_type().clone(), true));
+    let offsets = OffsetBuffer::from_lengths([1, 1]);
+    let nulls = NullBuffer::from(vec![false, true]);
+    let lists = ListArray::new(
+        item,
+        offsets.clone(),
+        Arc::new(structs),
+        Some(nulls.clone()),
+    );
+
+    let found = cast(&one(lists), "ARRAY<STRUCT<x: INT NOT NULL>>").unwrap();
+
+    assert_eq!(found, [Value::Null, json!([{"x": 1}])]);
+
+    let fields = vec![
+        Field::new("k", ArrowType::Int8, false),
+        Field::new("v", ArrowType::Int8, true),
+    ];
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(Int8Array::from(vec![1, 2])),
+        Arc::new(Int8Array::from(vec![3, 4])),
+    ];
+    let entries = StructArray::new(fields.into(), columns, None);
+    let entry = Arc::new(Field::new("e", entries.data_type().clone(), false));
+    let maps = MapArray::new(entry, offsets, entries, Some(nulls), false);
+
+    let found = cast(&one(maps), "MAP<INT, BIGINT>").unwrap();
+
+    assert_eq!(found, [Value::Null, json!([[2, 4]])]);
+}
+
+#[test]
+fn a_null_within_a_list_names_the_row_and_the_path() {
+    let x = Field::new("x", ArrowType::Int8, true);
+    let xs = Int8Array::from(vec![Some(1), Some(2), None, Some(4)]);
+    let structs = StructArray::new(vec![x].into(), vec![Arc::new(xs)], None);
+    let item = Arc::new(Field::new("item", structs.data_type().clone(), true));
+    let lists = ListArray::new(
+        item,
+        OffsetBuffer::from_lengths([2, 0, 2]),
+        Arc::new(structs),
+        None,
+    );
+    let error = cast(&one(lists), "ARRAY<STRUCT<x: INT NOT NULL>>").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "row 2, column `a[].x`: is NULL, and the column is NOT NULL"
+    );
 }

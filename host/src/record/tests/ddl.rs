@@ -1,3 +1,5 @@
+//! What DDL is read, how it is printed, and how errors read.
+
 use proptest::prelude::*;
 
 use super::super::{DataType, Field, Schema};

@@ -1,3 +1,5 @@
+//! What hostile schemas and rows cannot do.
+
 use super::super::{DataType, RowLayout, Schema, decode_rows};
 
 fn layout(ddl: &str) -> RowLayout {

@@ -1,3 +1,5 @@
+//! How rows read and print as JSON.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

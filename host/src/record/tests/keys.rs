@@ -1,3 +1,5 @@
+//! What makes keys equal, and where they go.
+
 use std::sync::Arc;
 
 use arrow_array::{Float64Array, RecordBatch};

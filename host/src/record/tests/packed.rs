@@ -1,3 +1,5 @@
+//! What encoders, decoders, validation and framing hold for random rows.
+
 use std::sync::Arc;
 
 use arrow_array::builder::{Int32Builder, MapBuilder, StringBuilder};

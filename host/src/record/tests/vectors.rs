@@ -1,3 +1,5 @@
+//! The test vectors that every SDK runs.
+
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -12,7 +12,7 @@ use super::super::codec::{
 };
 use super::super::error::StateError;
 use super::super::keys::{parse_sequence, parse_state_key, successor};
-use super::super::store::{Family, Reader, get};
+use super::super::store::{Family, get, scan_checked};
 use super::cursor::{Cursor, ListCursor};
 use super::finish::Output;
 use super::{GroupId, Session, read_sorted};
@@ -300,7 +300,7 @@ impl Session {
         let mut from = header_key.to_vec();
         from.extend_from_slice(&header.first.to_be_bytes());
         let to = successor(header_key.to_vec());
-        scan_checked(&*self.store, &from, &to, &mut |key, record| {
+        scan_checked(&*self.store, Family::State, &from, &to, &mut |key, record| {
             let sequence = parse_sequence(parse_state_key(key)?.suffix)?;
             let stored = parse_row_record(record)?;
             if sequence >= end {
@@ -313,7 +313,7 @@ impl Session {
                 Some(old_ms) => out.index_delete(key_group, old_ms, key),
                 None => {}
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         Ok(kept_indexes)
     }
@@ -335,19 +335,4 @@ impl ListHeader {
         }
         (self.count > 0).then_some(self)
     }
-}
-
-/// A scan of family `State` that ends at the first error of `visit`.
-pub(super) fn scan_checked(
-    reader: &(impl Reader + ?Sized),
-    from: &[u8],
-    to: &[u8],
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StateError>,
-) -> Result<(), StateError> {
-    let mut result = Ok(());
-    reader.scan(Family::State, from, to, &mut |key, record| {
-        result = visit(key, record);
-        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
-    result
 }

@@ -59,22 +59,51 @@ pub struct Scope {
 }
 
 /// What happened in a session.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SessionMetrics {
     /// Values, list elements and map entries written.
+    #[serde(rename = "numRowsUpdated")]
     pub rows_updated: u64,
     /// Values, list elements and map entries removed, by the processor or by TTL.
+    #[serde(rename = "numRowsRemoved")]
     pub rows_removed: u64,
     /// Timers registered, also those that existed.
+    #[serde(rename = "numRegisteredTimers")]
     pub timers_registered: u64,
     /// Timers deleted, also those that did not exist, and those that fired.
+    #[serde(rename = "numDeletedTimers")]
     pub timers_deleted: u64,
     /// Timers that fired.
+    #[serde(rename = "numExpiredTimers")]
     pub timers_expired: u64,
     /// Values, list elements and map entries removed by TTL.
+    #[serde(rename = "numValuesRemovedDueToTTLExpiry")]
     pub ttl_values_removed: u64,
     /// By id of the variable: change of the number of rows, where a list is one row and each entry of a map is one.
+    #[serde(skip)]
     pub rows: BTreeMap<u16, i64>,
+}
+
+
+impl SessionMetrics {
+    /// Adds what happened in another worker's session.
+    pub fn add(&mut self, other: &Self) {
+        self.rows_updated += other.rows_updated;
+        self.rows_removed += other.rows_removed;
+        self.timers_registered += other.timers_registered;
+        self.timers_deleted += other.timers_deleted;
+        self.timers_expired += other.timers_expired;
+        self.ttl_values_removed += other.ttl_values_removed;
+        for (variable, change) in &other.rows {
+            *self.rows.entry(*variable).or_default() += change;
+        }
+    }
+
+    /// Change of the number of rows over all variables.
+    #[must_use]
+    pub fn rows_total_change(&self) -> i64 {
+        self.rows.values().sum()
+    }
 }
 
 /// One worker's view of one batch.
@@ -345,14 +374,19 @@ impl Session {
     /// Checks, after a write, that the batch may hold what it holds.
     #[inline]
     fn check_room(&self, variable: usize, group: GroupId) -> Result<(), StateError> {
-        let limit = self.scope.limits.write_bytes_max;
         if self.swept {
             return Err(self.misuse(variable, "the session has swept expired values and takes no more writes"));
         }
-        if self.write_bytes > limit {
-            return Err(self.limit("write_bytes_max", "bytes written", limit as u64, Some(variable), Some(group)));
+        if self.write_bytes > self.scope.limits.write_bytes_max {
+            return Err(self.too_many_bytes(variable, group));
         }
         Ok(())
+    }
+
+    #[cold]
+    fn too_many_bytes(&self, variable: usize, group: GroupId) -> StateError {
+        let limit = self.scope.limits.write_bytes_max as u64;
+        self.limit("write_bytes_max", "bytes written", limit, Some(variable), Some(group))
     }
 
     #[cold]

@@ -5,12 +5,12 @@
 //! can be opened one after another, and only one group's due keys are held at a time.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use super::super::codec::{parse_timers_record, push_timers_record};
 use super::super::error::StateError;
 use super::super::keys::{TIMERS_VARIABLE, parse_timer_key, push_state_key, push_timer_key, time_range};
-use super::super::store::Family;
+use super::super::store::{Family, scan_checked};
 use super::finish::Output;
 use super::{GroupId, Session, read_sorted};
 use crate::record::{GroupingKey, key_group};
@@ -301,22 +301,15 @@ impl Session {
         };
         let (from, to) = time_range(self.scope.step, key_group, from_ms, threshold_ms);
         let mut rows = Vec::new();
-        let mut found: Vec<(u64, std::ops::Range<usize>)> = Vec::new();
-        let mut result = Ok(());
-        self.store.scan(Family::Timers, &from, &to, &mut |key, _| match parse_timer_key(key) {
-            Ok((_, key)) => {
-                let begin = rows.len();
-                rows.extend_from_slice(key.row);
-                found.push((key.hash, begin..rows.len()));
-                ControlFlow::Continue(())
-            }
-            Err(error) => {
-                result = Err(error);
-                ControlFlow::Break(())
-            }
+        let mut found: Vec<(u64, Range<usize>)> = Vec::new();
+        scan_checked(&*self.store, Family::Timers, &from, &to, &mut |key, _| {
+            let (_, key) = parse_timer_key(key)?;
+            let begin = rows.len();
+            rows.extend_from_slice(key.row);
+            found.push((key.hash, begin..rows.len()));
+            Ok(ControlFlow::Continue(()))
         })?;
-        result?;
-        let row = |place: &std::ops::Range<usize>| rows.get(place.clone()).unwrap_or_default();
+        let row = |place: &Range<usize>| rows.get(place.clone()).unwrap_or_default();
         found.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| row(&a.1).cmp(row(&b.1))));
         found.dedup_by(|a, b| a.0 == b.0 && row(&a.1) == row(&b.1));
         Ok(found.into_iter().map(|(hash, place)| self.enter(GroupingKey { hash, row: row(&place) })).collect())

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use super::super::codec::{RowKind, parse_list_header, parse_row_record};
 use super::super::error::StateError;
 use super::super::keys::{StateKey, parse_sequence, parse_state_key, parse_ttl_key, state_key, time_range};
-use super::super::store::Family;
+use super::super::store::{Family, scan_checked};
 use super::lists::Base;
 use super::maps::EntryChange;
 use super::values::Change;
@@ -44,15 +44,11 @@ impl Session {
             return Ok(expired);
         };
         let (from, to) = time_range(self.scope.step, key_group, from_ms, self.scope.now_ms);
-        let mut result = Ok(());
-        self.store.scan(Family::Ttl, &from, &to, &mut |key, _| {
-            match parse_ttl_key(key) {
-                Ok((expiry_ms, record_key)) => expired.push((record_key, expiry_ms)),
-                Err(error) => result = Err(error),
-            }
-            if result.is_ok() && expired.len() < entries_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        scan_checked(&*self.store, Family::Ttl, &from, &to, &mut |key, _| {
+            let (expiry_ms, record_key) = parse_ttl_key(key)?;
+            expired.push((record_key, expiry_ms));
+            Ok(if expired.len() < entries_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
-        result?;
         expired.sort_unstable();
         Ok(expired)
     }

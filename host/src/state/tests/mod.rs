@@ -1,1 +1,12 @@
 //! Behaviour of state as a whole, on both stores.
+
+mod backing;
+mod lists;
+mod maps;
+mod model;
+mod sessions;
+mod stores;
+mod timers;
+mod ttl;
+mod values;
+mod world;

@@ -1,0 +1,130 @@
+//! What is written can be read back as the same rows.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::source::Slice;
+use crate::record::Schema;
+
+const SCALARS: &str =
+    "a BOOLEAN, b TINYINT, c BIGINT, d FLOAT, e DOUBLE, f DECIMAL(20,3), g STRING, h BINARY, i DATE, j TIMESTAMP";
+
+fn read(format: &TextFormat, ddl: &str, text: &[u8]) -> Slice {
+    let schema = Schema::parse(ddl).unwrap().to_arrow();
+    let columns = Columns { all: Arc::clone(&schema), wanted: schema };
+    let mut decoder = TextDecoder::new(format, columns, "test".into()).unwrap();
+    let mut cutter = RowCutter::new(format.row_end());
+    cutter.push(text);
+    cutter.finish();
+    if format.has_header() {
+        decoder.read_header(cutter.next_row().unwrap()).unwrap();
+    }
+    let mut slice = Slice::default();
+    let mut number = 0;
+    while let Some(row) = cutter.next_row() {
+        number += 1;
+        decoder.read(row, number, &mut slice).unwrap();
+    }
+    decoder.flush(&mut slice).unwrap();
+    slice
+}
+
+fn json(batch: &RecordBatch) -> String {
+    let mut text = String::new();
+    write_json_lines(batch, &mut text).unwrap();
+    text
+}
+
+fn csv(batch: &RecordBatch, dialect: &CsvDialect) -> String {
+    let mut text = String::new();
+    write_csv_header(batch.schema_ref(), dialect, &mut text);
+    write_csv(batch, dialect, &mut text).unwrap();
+    text
+}
+
+#[test]
+fn the_forms_of_json_lines() {
+    let ddl =
+        format!("{SCALARS}, k ARRAY<INT>, l MAP<STRING, INT>, m MAP<INT, STRING>, n STRUCT<x: INT, y: ARRAY<STRING>>");
+    let lines = [
+        r#"{"a":true,"b":-1,"c":9223372036854775807,"d":0.1,"e":1e300,"f":"12345678901234567.890","g":"é\"\\\n\u0001","h":"AP8=","i":"2013-01-31","j":"2013-01-31T10:00:00.500Z","k":[1,null],"l":{"b":1,"a":null},"m":[[2,"x"],[1,null]],"n":{"x":null,"y":["z"]}}"#,
+        r#"{"a":null,"b":null,"c":null,"d":"NaN","e":"-Infinity","f":null,"g":null,"h":null,"i":null,"j":null,"k":null,"l":null,"m":null,"n":null}"#,
+    ];
+    let text = format!("{}\n{}\n", lines[0], lines[1]);
+    let slice = read(&TextFormat::JsonLines, &ddl, text.as_bytes());
+    assert_eq!(slice.rejected, []);
+    assert_eq!(json(&slice.batches[0]), text);
+}
+
+#[test]
+fn the_forms_of_csv() {
+    let text = "a,b,c,d,e,f,g,h,i,j\n\
+                true,-1,1,0.1,1e300,1.500,\"a,\"\"b\n\",AP8=,2013-01-31,2013-01-31T10:00:00Z\n\
+                NA,NA,NA,NaN,-Infinity,NA,\"NA\",NA,NA,NA\n\
+                NA,NA,NA,NA,NA,NA,\"\",\"\",NA,NA\n";
+    let dialect = CsvDialect { null_value: Some("NA".to_owned()), ..CsvDialect::default() };
+    let slice = read(&TextFormat::Csv(dialect.clone()), SCALARS, text.as_bytes());
+    assert_eq!(slice.rejected, []);
+    assert_eq!(csv(&slice.batches[0], &dialect), text);
+}
+
+#[test]
+fn blank_rows_do_not_count_and_rows_keep_their_numbers() {
+    let slice = read(&TextFormat::JsonLines, "x INT", b"\xef\xbb\xbf{\"x\":1}\r\n\n  \n{\"x\":\"\xff\"}\n{\"x\":2}");
+    assert_eq!(slice.rows(), 2);
+    assert_eq!(slice.rejected.len(), 1);
+    assert_eq!((slice.rejected[0].row, slice.rejected[0].text.as_str()), (4, "{\"x\":\"\u{fffd}\"}"));
+}
+
+#[test]
+fn a_map_with_a_key_twice_is_rejected_in_its_place() {
+    let lines = [
+        r#"{"m":{"a":1,"b":2}}"#,
+        r#"{"m":{"a":1,"a":2}}"#,
+        r#"{"m":1}"#,
+        r#"{"l":[[0.0,1],[-0,1]]}"#,
+        r#"{"l":[[0.0,1],[1,1]],"s":[{"m":{"x":null}}]}"#,
+        r#"{"s":[null,{"m":{"x":1,"y":1,"x":1}}]}"#,
+    ];
+    let ddl = "m MAP<STRING, INT>, l MAP<DOUBLE, INT>, s ARRAY<STRUCT<m: MAP<STRING, INT>>>";
+    let slice = read(&TextFormat::JsonLines, ddl, lines.join("\n").as_bytes());
+    assert_eq!(slice.rows(), 2);
+    let rejected: Vec<_> = slice.rejected.iter().map(|row| (row.row, row.code.as_str(), row.text.as_str())).collect();
+    let code = "DUPLICATE_MAP_KEY";
+    assert_eq!(rejected, [(2, code, lines[1]), (3, "WRONG_TYPE", lines[2]), (4, code, lines[3]), (6, code, lines[5])]);
+}
+
+proptest! {
+    #[test]
+    fn any_row_survives_both_formats(
+        a in prop::option::of(any::<bool>()), c in prop::option::of(any::<i64>()), d in prop::option::of(any::<f32>()),
+        e in prop::option::of(any::<f64>()), f in prop::option::of(-10_i64.pow(18)..10_i64.pow(18)),
+        g in prop::option::of("[ -~\n\r\"é\u{1}]{0,8}"), h in prop::option::of(prop::collection::vec(any::<u8>(), 0..5)),
+        i in prop::option::of(any::<i32>()), j in prop::option::of(any::<i64>()),
+    ) {
+        use arrow_array::*;
+        let schema = Schema::parse(SCALARS).unwrap().to_arrow();
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(BooleanArray::from(vec![a])),
+            Arc::new(Int8Array::from(vec![1])),
+            Arc::new(Int64Array::from(vec![c])),
+            Arc::new(Float32Array::from(vec![d])),
+            Arc::new(Float64Array::from(vec![e])),
+            Arc::new(Decimal128Array::from(vec![f.map(i128::from)]).with_precision_and_scale(20, 3).unwrap()),
+            Arc::new(StringArray::from(vec![g])),
+            Arc::new(BinaryArray::from_iter([h])),
+            Arc::new(Date32Array::from(vec![i])),
+            Arc::new(TimestampMicrosecondArray::from(vec![j]).with_timezone("UTC")),
+        ];
+        let batch = RecordBatch::try_new(schema, arrays).unwrap();
+        let dialect = CsvDialect::default();
+        for (format, text) in [(TextFormat::JsonLines, json(&batch)), (TextFormat::Csv(dialect.clone()), csv(&batch, &dialect))] {
+            let slice = read(&format, SCALARS, text.as_bytes());
+            prop_assert_eq!(&slice.rejected, &vec![]);
+            prop_assert_eq!(json(&slice.batches[0]), json(&batch), "{}", text);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Checks everything: set-up, format, lints, docs, tests of host and SDK, examples built and run.
+#
+#   scripts/test.sh            all of it
+#   scripts/test.sh STEP...    some of it: setup guests format lint docs test sdk
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
+export TIDEMILL_COMPONENTS="$CARGO_TARGET_DIR/components"
+
+say() { printf '\n== %s\n' "$*"; }
+
+setup() { say "set-up"; scripts/setup.sh; }
+guests() { say "components"; scripts/build-guests.sh; }
+format() { say "format"; cargo fmt --all --check; }
+lint() {
+  say "lints"
+  cargo clippy --release --locked -p tidemill-host --all-targets -- -D warnings
+  cargo clippy --release --locked -p tidemill -p tidemill-derive --all-targets -- -D warnings
+}
+docs() { say "docs"; RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps -p tidemill-host -p tidemill; }
+test_() { say "tests of the host"; cargo test --release --locked -p tidemill-host; }
+sdk() { say "tests of the SDK and the examples"; cargo test --release --locked -p tidemill -p tidemill-derive; }
+
+for step in "${@:-setup guests format lint test sdk docs}"; do
+  for one in $step; do
+    case $one in
+      setup|guests|format|lint|docs|sdk) "$one" ;;
+      test) test_ ;;
+      *) echo "unknown step $one; there are: setup guests format lint docs test sdk" >&2; exit 2 ;;
+    esac
+  done
+done
+say "all green"

@@ -1,0 +1,166 @@
+//! What the tests share: the built command, the built components, the examples, folders to run in.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+/// The repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// A component that `scripts/build-guests.sh` made.
+pub fn component(name: &str) -> PathBuf {
+    let folder = std::env::var_os("TIDEMILL_COMPONENTS").map_or_else(|| repository().join("target/components"), PathBuf::from);
+    let path = folder.join(format!("{name}.wasm"));
+    assert!(path.exists(), "{} is missing: run scripts/build-guests.sh first", path.display());
+    path
+}
+
+/// The command, with nothing of the caller's environment that it reads, and a compile cache that all tests share.
+pub fn tidemill() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidemill"));
+    for variable in ["TIDEMILL_LOG", "TIDEMILL_CRASH_AT", "NO_COLOR"] {
+        command.env_remove(variable);
+    }
+    command.env("TIDEMILL_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What a command said.
+pub struct Said {
+    /// Exit code; None: killed by a signal.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Said {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    Said {
+        code: status.code(),
+        out: String::from_utf8(stdout).unwrap(),
+        err: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+/// Runs a command that must succeed.
+pub fn succeed(command: &mut Command) -> Said {
+    let said = run(command);
+    assert_eq!(said.code, Some(0), "{command:?}\n{}{}", said.out, said.err);
+    said
+}
+
+/// Runs a command that must fail with this error code.
+pub fn fail_with(command: &mut Command, code: &str) -> Said {
+    let said = run(command);
+    assert_eq!(said.code, Some(1), "{command:?} should have failed with {code}\n{}{}", said.out, said.err);
+    assert!(said.err.contains(&format!("error[{code}]")), "{command:?} should have failed with {code}\n{}", said.err);
+    said
+}
+
+/// An example, copied to where files have known times.
+pub struct Example {
+    pub name: &'static str,
+    folder: TempDir,
+}
+
+/// The examples that every recovery test runs.
+pub const EXAMPLES: [&str; 6] = ["counter", "counter-initial-state", "heartbeat", "sessions", "dedup", "flights"];
+
+impl Example {
+    pub fn new(name: &'static str) -> Self {
+        let folder = TempDir::new().unwrap();
+        copy_with_times(&repository().join("examples").join(name), folder.path());
+        Self { name, folder }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The command that runs it, with checkpoint and output in `place`.
+    pub fn command<'a>(&self, place: &Path, arguments: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut command = tidemill();
+        command
+            .arg("run")
+            .arg(component(self.name))
+            .arg("--config")
+            .arg(self.path().join("query.toml"))
+            .arg("--checkpoint")
+            .arg(place.join("checkpoint"))
+            .arg("--sink")
+            .arg(place.join("rows"))
+            .args(arguments);
+        command
+    }
+
+    /// The rows that it must give, one JSON document per line.
+    pub fn expected(&self) -> String {
+        fs::read_to_string(self.path().join("expected/rows.jsonl")).unwrap()
+    }
+}
+
+/// Copies a folder and gives its files times in order of their paths, so that they are read in that order.
+pub fn copy_with_times(from: &Path, to: &Path) {
+    let mut files = Vec::new();
+    copy(from, to, &mut files);
+    files.sort();
+    for (number, file) in files.iter().enumerate() {
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + number as u64);
+        fs::File::options().write(true).open(file).unwrap().set_modified(at).unwrap();
+    }
+}
+
+fn copy(from: &Path, to: &Path, files: &mut Vec<PathBuf>) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target, files);
+        } else {
+            fs::copy(&path, &target).unwrap();
+            files.push(target);
+        }
+    }
+}
+
+/// The files of an output folder that consumers see, hidden ones left out. Empty if it does not exist.
+pub fn published(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let Ok(entries) = fs::read_dir(folder) else { return BTreeMap::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let visible = paths.filter(|path| !name(path).starts_with('.'));
+    visible.map(|path| (name(&path), fs::read(&path).unwrap())).collect()
+}
+
+/// All published rows, in order of the batches.
+pub fn rows(folder: &Path) -> String {
+    published(folder).into_values().map(|bytes| String::from_utf8(bytes).unwrap()).collect()
+}
+
+/// A JSON document per line.
+pub fn json_lines(text: &str) -> Vec<serde_json::Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Writes a file with a known time.
+pub fn write_at(path: &Path, text: impl AsRef<[u8]>, seconds: u64) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().map(OsStr::to_string_lossy).unwrap().into_owned()
+}
