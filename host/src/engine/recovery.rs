@@ -57,7 +57,7 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     faults::point("recovery.log-open");
 
     let mut recovered = Recovered { new: checkpoint.is_new(), last_batch: head.last_batch, ..Recovered::default() };
-    let (store, rocks) = open_store(&checkpoint, parts.store, head.generation, &mut recovered)?;
+    let StateStore { store, rocks } = open_store(&checkpoint, parts.store, head.generation, &mut recovered)?;
     let last_run = if store.applied()?.batch == head.last_batch { LastRun::Clean } else { LastRun::Cut };
     recovered.applied = apply_again(store.as_ref(), &history)?;
     faults::point("recovery.state-applied");
@@ -158,18 +158,24 @@ fn refuse_other_settings(
     }
 }
 
+/// The store of a query, and the same again where snapshots can be taken of it.
+struct StateStore {
+    store: Arc<dyn Store>,
+    rocks: Option<Arc<RocksStore>>,
+}
+
 fn open_store(
     checkpoint: &Checkpoint,
     kind: StoreKind,
     generation: u32,
     recovered: &mut Recovered,
-) -> Result<(Arc<dyn Store>, Option<Arc<RocksStore>>), QueryError> {
+) -> Result<StateStore, QueryError> {
     match kind {
-        StoreKind::Memory => Ok((Arc::new(MemoryStore::new()), None)),
+        StoreKind::Memory => Ok(StateStore { store: Arc::new(MemoryStore::new()), rocks: None }),
         StoreKind::Rocks => {
             recovered.snapshot = checkpoint.restore_newest(generation)?.map(|name| name.to_string());
             let store = Arc::new(RocksStore::open(&checkpoint.live_dir(), &Default::default())?);
-            Ok((Arc::clone(&store) as Arc<dyn Store>, Some(store)))
+            Ok(StateStore { store: Arc::clone(&store) as Arc<dyn Store>, rocks: Some(store) })
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::engine::Metering;
 use super::limits::Limits;
 use super::testing::{grouped, open, open_as, processor, query};
-use crate::engine::operator::{Operator, OperatorError, Worker};
+use crate::engine::operator::{Operator, OperatorError};
 
 const INPUT_ROWS: &str =
     r#"(func $of_the_guest (export "tidemill:processor/handler@0.1.0#handle-input-rows") (param i64 i64) (result i32)"#;
