@@ -2,7 +2,9 @@
 //! `output` and nowhere else.
 
 mod build;
+mod inspect;
 mod interrupt;
+mod listing;
 mod open;
 mod output;
 mod progress;
@@ -47,6 +49,7 @@ enum Command {
     /// Run a processor over rows.
     Run(Box<run::RunArgs>),
     Build(build::BuildArgs),
+    Inspect(Box<inspect::InspectArgs>),
 }
 
 /// Runs the command line and answers with the process's exit code.
@@ -65,6 +68,7 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
     }
     match command {
         Command::Run(args) => run::run(*args, format, environment),
+        Command::Inspect(args) => inspect::run(&args, format, environment),
         Command::Build(args) => {
             let report = build::build(&args).map_err(|error| output::Coded::wrap(error.code(), error))?;
             output::result(&match format {

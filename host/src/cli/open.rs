@@ -1,6 +1,6 @@
 //! From a query's settings to its parts: processor, source, sink, clock, checkpoint.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -12,7 +12,7 @@ use crate::connect::{open_quarantine, open_sink, open_source};
 use crate::disk::RealDisk;
 use crate::engine::query::{Parts, Query, StoreKind};
 use crate::engine::source::{Source, SourceError};
-use crate::runtime::{CompileCache, Processor, Sandbox};
+use crate::runtime::{CompileCache, ComponentError, Limits, Metering, Processor, Sandbox};
 
 /// An open query, with the temporary folder that it lives in if nothing of it is kept.
 pub(super) struct Opened {
@@ -32,7 +32,7 @@ pub(super) enum Lifetime {
 /// Opens a query.
 pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Environment) -> anyhow::Result<Opened> {
     let operator = Arc::new(processor(config, environment)?);
-    let input = source(config)?;
+    let input = open_source(&config.source, Box::new(std::io::stdin())).map_err(source_failed)?;
     if config.source.schema.is_none() {
         note(&format!("{}: schema inferred: {}", input.describe(), input.schema()));
     }
@@ -67,17 +67,34 @@ pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Envi
 
 /// Loads and compiles the query's component.
 pub(super) fn processor(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Processor> {
-    let failed = |error: crate::runtime::ComponentError| Coded::wrap(error.code(), error);
-    let sandbox = Sandbox::new(config.processor.metering).map_err(failed)?;
-    let cache = environment.cache_dir.as_ref().map(|folder| CompileCache::open(&folder.join("compiled")));
-    let cache = cache.transpose().map_err(failed)?;
-    Processor::from_file(&sandbox, &config.processor.component, config.limits.sandbox.clone(), cache.as_ref())
-        .map_err(failed)
+    load(&config.processor.component, config.processor.metering, config.limits.sandbox.clone(), environment)
 }
 
-/// Opens the query's input.
-pub(super) fn source(config: &QueryConfig) -> anyhow::Result<Box<dyn Source>> {
-    open_source(&config.source, Box::new(std::io::stdin())).map_err(source_failed)
+/// Loads and compiles a component without a query, to look at it.
+pub(super) fn component(path: &Path, environment: &Environment) -> anyhow::Result<Processor> {
+    load(path, Metering::Epoch, Limits::default(), environment)
+}
+
+fn load(path: &Path, metering: Metering, limits: Limits, environment: &Environment) -> anyhow::Result<Processor> {
+    let sandbox = Sandbox::new(metering).map_err(component_failed)?;
+    let cache = compile_cache(environment)?;
+    Processor::from_file(&sandbox, path, limits, cache.as_ref()).map_err(component_failed)
+}
+
+/// Where compiled components are kept, if the environment has a place for them.
+fn compile_cache(environment: &Environment) -> anyhow::Result<Option<CompileCache>> {
+    let cache = environment.cache_dir.as_ref().map(|folder| CompileCache::open(&folder.join("compiled")));
+    cache.transpose().map_err(component_failed)
+}
+
+fn component_failed(error: ComponentError) -> anyhow::Error {
+    Coded::wrap(error.code(), error)
+}
+
+/// Opens the query's input to read committed rows again, or its schema. Standard input is left alone: its rows stand in
+/// the log.
+pub(super) fn committed_input(config: &QueryConfig) -> anyhow::Result<Box<dyn Source>> {
+    open_source(&config.source, Box::new(std::io::empty())).map_err(source_failed)
 }
 
 /// Opens the query's initial state, if it has one.

@@ -28,7 +28,7 @@ pub mod recovery;
 pub mod replay;
 pub mod route;
 pub mod settings;
-mod setup;
+pub mod setup;
 pub mod sink;
 mod snapshots;
 pub mod source;
