@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::Format;
+use super::listing::plain;
 use super::open;
 use super::output::{self, Coded};
 use super::query_args::QueryArgs;
@@ -115,7 +116,7 @@ fn document(path: &Path, component: &Inspection, plan: Option<&OperatorPlan>) ->
 
 fn text(path: &Path, component: &Inspection, plan: Option<&OperatorPlan>) -> anyhow::Result<String> {
     let mut text = String::new();
-    let mut line = |name: &str, value: &str| writeln!(text, "{name:14}{value}");
+    let mut line = |name: &str, value: &str| writeln!(text, "{name:14}{}", plain(value));
     line("component", &path.display().to_string())?;
     line("size", &format!("{} bytes", component.bytes))?;
     line("digest", &format!("sha256:{}", component.digest))?;

@@ -83,7 +83,7 @@ fn cell(row: &Value, path: &[String]) -> String {
 }
 
 /// Text from outside must not move a terminal's cursor.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     if text.chars().any(char::is_control) { text.escape_debug().to_string() } else { text.to_owned() }
 }
 

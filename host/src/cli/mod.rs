@@ -9,7 +9,9 @@ mod open;
 mod output;
 mod progress;
 mod query_args;
+mod replay;
 mod run;
+mod state;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -50,6 +52,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     Build(build::BuildArgs),
     Inspect(Box<inspect::InspectArgs>),
+    State(state::StateArgs),
+    Replay(Box<replay::ReplayArgs>),
 }
 
 /// Runs the command line and answers with the process's exit code.
@@ -69,6 +73,8 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
     match command {
         Command::Run(args) => run::run(*args, format, environment),
         Command::Inspect(args) => inspect::run(&args, format, environment),
+        Command::Replay(args) => replay::run(&args, format, environment),
+        Command::State(args) => state::run(&args, format),
         Command::Build(args) => {
             let report = build::build(&args).map_err(|error| output::Coded::wrap(error.code(), error))?;
             output::result(&match format {

@@ -10,6 +10,7 @@ use crate::clock::{Clock, ScriptedClock, SystemClock};
 use crate::config::{self, Environment, QueryConfig};
 use crate::connect::{open_quarantine, open_sink, open_source};
 use crate::disk::RealDisk;
+use crate::engine::operator::{Operator, OperatorError};
 use crate::engine::query::{Parts, Query, StoreKind};
 use crate::engine::source::{Source, SourceError};
 use crate::runtime::{CompileCache, ComponentError, Limits, Metering, Processor, Sandbox};
@@ -67,24 +68,50 @@ pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Envi
 
 /// Loads and compiles the query's component.
 pub(super) fn processor(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Processor> {
-    load(&config.processor.component, config.processor.metering, config.limits.sandbox.clone(), environment)
+    let processors = Processors::new(config.processor.metering, config.limits.sandbox.clone(), environment)?;
+    processors.from_file(&config.processor.component)
 }
 
 /// Loads and compiles a component without a query, to look at it.
 pub(super) fn component(path: &Path, environment: &Environment) -> anyhow::Result<Processor> {
-    load(path, Metering::Epoch, Limits::default(), environment)
+    Processors::new(Metering::Epoch, Limits::default(), environment)?.from_file(path)
 }
 
-fn load(path: &Path, metering: Metering, limits: Limits, environment: &Environment) -> anyhow::Result<Processor> {
-    let sandbox = Sandbox::new(metering).map_err(component_failed)?;
-    let cache = compile_cache(environment)?;
-    Processor::from_file(&sandbox, path, limits, cache.as_ref()).map_err(component_failed)
+/// Loads and compiles components.
+pub(super) struct Processors {
+    sandbox: Sandbox,
+    cache: Option<CompileCache>,
+    limits: Limits,
 }
 
-/// Where compiled components are kept, if the environment has a place for them.
-fn compile_cache(environment: &Environment) -> anyhow::Result<Option<CompileCache>> {
-    let cache = environment.cache_dir.as_ref().map(|folder| CompileCache::open(&folder.join("compiled")));
-    cache.transpose().map_err(component_failed)
+/// A chunk that came to an end when it was committed does so again: a day stops only what has been changed into a loop.
+const REPLAYED_CHUNK_TIME_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl Processors {
+    /// For batches that are known to end: however slow the machine is, no processor is stopped.
+    pub(super) fn without_deadline(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Self> {
+        let limits = Limits { chunk_time_ms: REPLAYED_CHUNK_TIME_MS, ..config.limits.sandbox.clone() };
+        Self::new(Metering::Epoch, limits, environment)
+    }
+
+    fn new(metering: Metering, limits: Limits, environment: &Environment) -> anyhow::Result<Self> {
+        let sandbox = Sandbox::new(metering).map_err(component_failed)?;
+        let cache = environment.cache_dir.as_ref().map(|folder| CompileCache::open(&folder.join("compiled")));
+        Ok(Self { sandbox, cache: cache.transpose().map_err(component_failed)?, limits })
+    }
+
+    /// The component of a file.
+    pub(super) fn from_file(&self, path: &Path) -> anyhow::Result<Processor> {
+        Processor::from_file(&self.sandbox, path, self.limits.clone(), self.cache.as_ref()).map_err(component_failed)
+    }
+
+    /// A component that a checkpoint has kept; `name` is for errors.
+    pub(super) fn from_bytes(&self, name: &str, program: &[u8]) -> Result<Arc<dyn Operator>, OperatorError> {
+        match Processor::from_bytes(&self.sandbox, name, program, self.limits.clone(), self.cache.as_ref()) {
+            Ok(processor) => Ok(Arc::new(processor)),
+            Err(error) => Err(OperatorError::Unfit { code: error.code(), message: error.to_string() }),
+        }
+    }
 }
 
 fn component_failed(error: ComponentError) -> anyhow::Error {
@@ -105,6 +132,16 @@ pub(super) fn initial_state(config: &QueryConfig) -> anyhow::Result<Option<Box<d
 
 fn source_failed(error: SourceError) -> anyhow::Error {
     Coded::wrap(error.code, error)
+}
+
+/// The checkpoint of a query that keeps one.
+pub(super) fn kept_checkpoint(config: &QueryConfig) -> anyhow::Result<PathBuf> {
+    config.query.checkpoint.clone().ok_or_else(|| {
+        Coded::wrap(
+            "CHECKPOINT_MISSING",
+            config::ConfigError::Missing("say where state and progress are kept with --checkpoint DIR".to_owned()),
+        )
+    })
 }
 
 fn checkpoint(config: &QueryConfig, lifetime: Lifetime) -> anyhow::Result<(PathBuf, Option<TempDir>)> {
