@@ -144,6 +144,12 @@ pub trait Operator: Send + Sync {
     /// What exactly runs: `sha256:` and the digest of a component, or the name of a native operator.
     fn identity(&self) -> String;
 
+    /// The program itself, if it is one that can be kept beside the batches that it ran, and loaded again. Its name is
+    /// [`Operator::identity`].
+    fn artifact(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Runs `init` on a throw-away instance: what the processor gives and wants in this query.
     ///
     /// # Errors

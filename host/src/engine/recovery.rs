@@ -55,6 +55,9 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     let head = &history.head;
     refuse_other_settings(&settings, &history, &plan, parts.initial_state.is_some())?;
     faults::point("recovery.log-open");
+    if let (StoreKind::Rocks, Some(program)) = (parts.store, setup.operator.artifact()) {
+        checkpoint.keep_program(&setup.operator.identity(), program)?;
+    }
 
     let mut recovered = Recovered { new: checkpoint.is_new(), last_batch: head.last_batch, ..Recovered::default() };
     let StateStore { store, rocks } = open_store(&checkpoint, parts.store, head.generation, &mut recovered)?;
@@ -181,7 +184,24 @@ fn open_store(
 }
 
 /// Applies the batches that the store lacks.
-fn apply_again(store: &dyn Store, history: &History) -> Result<u64, QueryError> {
+///
+/// # Errors
+/// `SNAPSHOT_MISSING`, a failing store.
+pub(super) fn apply_again(store: &dyn Store, history: &History) -> Result<u64, QueryError> {
+    refuse_gap(store, history)?;
+    let mut count = 0;
+    for commit in history.commits_after(store.applied()?.batch) {
+        publish::apply(store, &commit?)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Refuses a store that ends before the log begins.
+///
+/// # Errors
+/// `SNAPSHOT_MISSING`, a failing store.
+pub(super) fn refuse_gap(store: &dyn Store, history: &History) -> Result<(), QueryError> {
     let applied = store.applied()?.batch;
     let oldest = history.batches.first().map(|retained| retained.batch_id);
     let next = applied.map_or(0, |batch| batch + 1);
@@ -195,12 +215,7 @@ fn apply_again(store: &dyn Store, history: &History) -> Result<u64, QueryError> 
             ),
         ));
     }
-    let mut count = 0;
-    for commit in history.commits_after(applied) {
-        publish::apply(store, &commit?)?;
-        count += 1;
-    }
-    Ok(count)
+    Ok(())
 }
 
 fn restore_source(
