@@ -1,7 +1,7 @@
 //! The variables of every step: their stable ids, kinds and schemas; kept in family `Meta` as JSON.
 //!
-//! An id is given once and never again, so that a variable that was dropped and comes back starts empty. A variable that is no
-//! longer declared keeps its id and its state until it is dropped.
+//! An id is given once and never again, so that a variable that was dropped and comes back starts empty. A variable
+//! that is no longer declared keeps its id and its state until it is dropped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::keys::CATALOG;
 use super::store::{Family, Reader, get};
 use crate::record::{DataType, Schema};
 
-/// Most variables that a processor may declare; each costs a slot per key of a batch, and a reader of the processor loses
-/// track far sooner.
+/// Most variables that a processor may declare; each costs a slot per key of a batch, and a reader of the processor
+/// loses track far sooner.
 pub const VARIABLES_MAX: usize = 256;
 
 /// Most characters of a variable's name. They travel in errors, progress reports and the catalog.
@@ -145,12 +145,12 @@ impl Catalog {
         self.steps.iter().find(|variables| variables.step == step).map_or(&[], |variables| &variables.variables)
     }
 
-    /// Decides whether the declared variables fit what the checkpoint holds, and gives them their ids. Names in `deleted` that
-    /// are unknown have no effect.
+    /// Decides whether the declared variables fit what the checkpoint holds, and gives them their ids. Names in
+    /// `deleted` that are unknown have no effect.
     ///
     /// # Errors
-    /// Bad, reserved or double names; a kind, map key, value schema or presence of TTL other than in the checkpoint; a negative
-    /// TTL; too many variables.
+    /// Bad, reserved or double names; a kind, map key, value schema or presence of TTL other than in the checkpoint; a
+    /// negative TTL; too many variables.
     pub fn resolve(&self, step: u8, declared: &[VariableSpec], deleted: &[String]) -> Result<Resolution, StateError> {
         check_declarations(declared, deleted)?;
         let mut catalog = self.clone();
@@ -257,8 +257,8 @@ fn check_declarations(declared: &[VariableSpec], deleted: &[String]) -> Result<(
     Ok(())
 }
 
-/// Whether a variable can have this name: 1 to [`NAME_CHARS_MAX`] characters, no control characters, no blanks at the ends, not
-/// reserved.
+/// Whether a variable can have this name: 1 to [`NAME_CHARS_MAX`] characters, no control characters, no blanks at the
+/// ends, not reserved.
 ///
 /// # Errors
 /// [`StateError::InvalidName`], [`StateError::ReservedName`].

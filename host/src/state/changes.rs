@@ -1,7 +1,8 @@
 //! What a batch does to the store: puts and deletes in bytes, so that they can stand in the log and be applied again.
 //!
 //! Per change: family u8, length of the key as varint, key, length of the value plus one as varint (0 = delete), value.
-//! A session's changes are sorted by family and key, with each key at most once; the same operations give the same bytes.
+//! A session's changes are sorted by family and key, with each key at most once; the same operations give the same
+//! bytes.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! State: values, lists, maps and timers per grouping key, with TTL, over a store of bytes.
 //!
-//! Read in this order: [`store`](Store) (what a store can do, with [`MemoryStore`] and [`RocksStore`]), `keys` and `codec`
-//! (the bytes), [`Catalog`] (names to ids), [`Session`] (a worker's view of a batch), [`Changes`] (what a batch commits),
-//! [`DueIndex`] (when something is due).
+//! Read in this order: [`store`](Store) (what a store can do, with [`MemoryStore`] and [`RocksStore`]), `keys` and
+//! `codec` (the bytes), [`Catalog`] (names to ids), [`Session`] (a worker's view of a batch), [`Changes`] (what a batch
+//! commits), [`DueIndex`] (when something is due).
 //!
 //! Invariants:
 //! - Committed state does not change while a batch runs; a batch's writes are seen only by its own session.

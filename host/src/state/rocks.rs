@@ -1,5 +1,5 @@
-//! The store on disk: RocksDB, without its write-ahead log. The query's log is the truth; this is a view of it that can be made
-//! anew from a snapshot and the records after it, so a crash may leave anything here.
+//! The store on disk: RocksDB, without its write-ahead log. The query's log is the truth; this is a view of it that can
+//! be made anew from a snapshot and the records after it, so a crash may leave anything here.
 
 use std::path::{Path, PathBuf};
 
@@ -96,8 +96,10 @@ impl RocksStore {
         Ok(store)
     }
 
-    /// Makes a snapshot in `dir`, which must not exist: everything that was applied, mostly as hard links. It can be opened as
-    /// a store. Nothing may be applied meanwhile.
+    /// Makes a snapshot in `dir`, which must not exist, mostly of hard links. It can be opened as a store.
+    ///
+    /// It holds every batch applied before; batches may be applied meanwhile. What it then holds of a later batch
+    /// without its mark does no harm, since that batch is applied to it again.
     ///
     /// # Errors
     /// The disk.

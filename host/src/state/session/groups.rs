@@ -1,7 +1,7 @@
 //! The grouping keys that a session has met, by number.
 //!
-//! Input arrives in ascending order of (hash, key row), so a key is mostly new and greater than the last, or the last. Keys
-//! out of that order, as the timer phase brings them, are found through a table that is empty until then.
+//! Input arrives in ascending order of (hash, key row), so a key is mostly new and greater than the last, or the last.
+//! Keys out of that order, as the timer phase brings them, are found through a table that is empty until then.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

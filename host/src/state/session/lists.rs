@@ -1,7 +1,7 @@
 //! List states of a session.
 //!
-//! A list is a header and one record per element. An append needs no read: rows collect in a tail, which gets its sequence
-//! numbers at the commit, when the headers of all lists written are read together.
+//! A list is a header and one record per element. An append needs no read: rows collect in a tail, which gets its
+//! sequence numbers at the commit, when the headers of all lists written are read together.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -283,8 +283,8 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes the committed elements of a list. Those below `end` are written over, so only their index entries go, unless
-    /// the new element expires at the same time: the sequence numbers of these are the answer.
+    /// Deletes the committed elements of a list. Those below `end` are written over, so only their index entries go,
+    /// unless the new element expires at the same time: the sequence numbers of these are the answer.
     fn drop_elements(
         &self,
         header_key: &[u8],

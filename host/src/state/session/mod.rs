@@ -1,8 +1,8 @@
-//! One worker's view of one batch: committed state and, over it, the batch's own writes. Nothing reaches the store before the
-//! batch is committed: [`Session::finish`] gives the changes.
+//! One worker's view of one batch: committed state and, over it, the batch's own writes. Nothing reaches the store
+//! before the batch is committed: [`Session::finish`] gives the changes.
 //!
-//! Made for many keys of few bytes: groups, rows and slots stand in flat vectors and arenas; a key costs no allocation of its
-//! own until it has a list, a map or timers. The store is asked for sorted keys, many at a time.
+//! Made for many keys of few bytes: groups, rows and slots stand in flat vectors and arenas; a key costs no allocation
+//! of its own until it has a list, a map or timers. The store is asked for sorted keys, many at a time.
 //!
 //! It knows bytes only: which rows are valid, and whether a processor may do what it does now, is decided above it.
 

@@ -1,8 +1,8 @@
 //! Timers of a session, and the phase in which those that are due come out.
 //!
-//! The timers of a key are one sorted record, read whole; the time index only finds the keys that have one due. What is due is
-//! fixed when the phase opens: for a key that is touched afterwards the timers as they were are set aside first. So key groups
-//! can be opened one after another, and only one group's due keys are held at a time.
+//! The timers of a key are one sorted record, read whole; the time index only finds the keys that have one due. What is
+//! due is fixed when the phase opens: for a key that is touched afterwards the timers as they were are set aside first.
+//! So key groups can be opened one after another, and only one group's due keys are held at a time.
 
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
@@ -209,7 +209,8 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the timer phase, after all input: due is every timer that now exists with an expiry at or before the threshold.
+    /// Opens the timer phase, after all input: due is every timer that now exists with an expiry at or before the
+    /// threshold.
     ///
     /// # Errors
     /// None today; the answer leaves room for a store that must prepare.
@@ -223,9 +224,9 @@ impl Session {
         Ok(())
     }
 
-    /// The next key with due timers and these, ascending, in `out`; None at the end. Key groups come in order, within one the
-    /// keys by their earliest due expiry when the phase opened, then by hash and row. Timers deleted since the phase opened are
-    /// left out, and keys that have no other.
+    /// The next key with due timers and these, ascending, in `out`; None at the end. Key groups come in order, within
+    /// one the keys by their earliest due expiry when the phase opened, then by hash and row. Timers deleted since the
+    /// phase opened are left out, and keys that have no other.
     ///
     /// # Errors
     /// The disk, or damage; `STATE_MISUSE` before [`Self::open_due`].
@@ -260,15 +261,16 @@ impl Session {
         }
     }
 
-    /// Takes out of `undelivered` the timers deleted since their key came out of [`Self::next_due`]. For a key whose timers do
-    /// not fit one chunk: before each further one.
+    /// Takes out of `undelivered` the timers deleted since their key came out of [`Self::next_due`]. For a key whose
+    /// timers do not fit one chunk: before each further one.
     pub fn still_due(&self, group: GroupId, undelivered: &mut Vec<i64>) {
         if let Some(log) = self.timers.get(group).and_then(|timers| timers.log.as_ref()) {
             undelivered.retain(|expiry_ms| !log.deleted.contains(expiry_ms));
         }
     }
 
-    /// Ends a chunk that brought these timers of a key: each is deleted, unless its last operation in the chunk registered it.
+    /// Ends a chunk that brought these timers of a key: each is deleted, unless its last operation in the chunk
+    /// registered it.
     pub fn delivered(&mut self, group: GroupId, expiries_ms: &[i64]) {
         self.metrics.timers_expired += expiries_ms.len() as u64;
         let Some(timers) = self.timers.get_mut(group) else { return };

@@ -1,7 +1,7 @@
 //! The sweep at the end of a batch: removes what has expired and was not written anew.
 //!
-//! Every index entry is held against the record that it names before anything is removed. What expired is hidden from reads
-//! all the same, so a sweep may stop at its limit and leave the rest to the next.
+//! Every index entry is held against the record that it names before anything is removed. What expired is hidden from
+//! reads all the same, so a sweep may stop at its limit and leave the rest to the next.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -19,8 +19,8 @@ use super::{Place, Session, read_sorted};
 type Expired = (Vec<u8>, i64);
 
 impl Session {
-    /// Removes the values, elements and entries of this worker's key groups that have expired, also of variables that are no
-    /// longer declared, but none that this batch wrote. The last operation before [`Self::finish`].
+    /// Removes the values, elements and entries of this worker's key groups that have expired, also of variables that
+    /// are no longer declared, but none that this batch wrote. The last operation before [`Self::finish`].
     ///
     /// # Errors
     /// The disk, or damage.

@@ -1,12 +1,13 @@
 //! Value states of a session: a slot per group and value variable, rows in two arenas.
 //!
-//! Rows read from the store are kept only while they are few bytes ([`READ_BYTES_KEPT`]); what has been learnt about the
-//! committed record (whether it is there, when it expires) is kept, since the commit needs it.
+//! Rows read from the store are kept only while they are few bytes ([`READ_BYTES_KEPT`]); what has been learnt about
+//! the committed record (whether it is there, when it expires) is kept, since the commit needs it.
 
 use super::super::codec::{RowKind, StoredRow, expired, parse_row_record};
 use super::super::error::StateError;
 
-/// Bytes of rows read that are kept; a few chunks of 128 groups with rows of some kilobytes. Past it they are read again.
+/// Bytes of rows read that are kept; a few chunks of 128 groups with rows of some kilobytes. Past it they are read
+/// again.
 const READ_BYTES_KEPT: usize = 16 << 20;
 
 #[derive(Debug, Default)]

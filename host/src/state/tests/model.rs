@@ -215,7 +215,8 @@ struct Run {
     now_ms: i64,
     ttl_ms: u64,
     kept: Vec<(usize, Cursor, Vec<Vec<u8>>)>,
-    /// While the timer phase is open, by key: deleted since it opened or the key came out; registered last in the chunk.
+    /// While the timer phase is open, by key: deleted since it opened or the key came out; registered last in the
+    /// chunk.
     deleted: BTreeMap<usize, BTreeSet<i64>>,
     registered: BTreeMap<usize, BTreeSet<i64>>,
 }
