@@ -2,4 +2,6 @@
 //!
 //! They run the built `tidemill` over components that `scripts/build-guests.sh` made. Run them with `scripts/test.sh`.
 
+mod recovery;
+mod support;
 mod tidy;

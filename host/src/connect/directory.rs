@@ -74,18 +74,15 @@ impl DirectorySink {
         let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         let batches: Vec<u64> = names.iter().filter_map(|name| self.batch_of(name)).collect();
         let ledger = match self.read_ledger()? {
+            // Another query took the directory but never published anything.
+            Some(LedgerFile { published: None, query_id: owner, .. }) if owner != query_id && batches.is_empty() => {
+                self.write_ledger(query_id, None)?
+            }
             Some(ledger) => ledger,
             None => {
                 self.refuse_foreign_files(&names)?;
-                self.write_ledger(&LedgerFile { version: LEDGER_VERSION, query_id: query_id.to_owned(), published: None })?
+                self.write_ledger(query_id, None)?
             }
-        };
-        let ledger = match ledger {
-            // Another query took the directory but never published anything.
-            LedgerFile { published: None, query_id: owner, .. } if owner != query_id && batches.is_empty() => {
-                self.write_ledger(&LedgerFile { version: LEDGER_VERSION, query_id: query_id.to_owned(), published: None })?
-            }
-            ledger => ledger,
         };
         self.check_owner(&ledger, query_id)?;
         for name in names.iter().filter(|name| self.is_unfinished(name)) {
@@ -143,19 +140,23 @@ impl DirectorySink {
             let batch_id = entry.batch_id;
             return Err(WriteError::diverged(
                 &target,
-                format!("it is there with other bytes than batch {batch_id} of the log has. Move it away to publish the batch"),
+                format!(
+                    "it is there with other bytes than batch {batch_id} of the log has. Move it away to publish the batch"
+                ),
             ));
         }
         self.disk.sync_dir(&self.path).map_err(failed)?;
-        let query_id = self.query_id.clone();
-        self.write_ledger(&LedgerFile { version: LEDGER_VERSION, query_id, published: Some(entry.clone()) })?;
+        self.write_ledger(&self.query_id, Some(entry.clone()))?;
         self.ahead_of_ledger.clear();
         Ok(())
     }
 
     fn own_ledger(&self) -> Result<LedgerFile, WriteError> {
         let ledger = self.read_ledger()?.ok_or_else(|| {
-            WriteError::diverged(&self.path, format!("its ledger {LEDGER_NAME} is gone. Restore it, or use another directory"))
+            WriteError::diverged(
+                &self.path,
+                format!("its ledger {LEDGER_NAME} is gone. Restore it, or use another directory"),
+            )
         })?;
         self.check_owner(&ledger, &self.query_id)?;
         Ok(ledger)
@@ -226,17 +227,21 @@ impl DirectorySink {
         let damaged = |problem: String| WriteError::Ledger { path: path.clone(), problem };
         let ledger: LedgerFile = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         if ledger.version != LEDGER_VERSION {
-            return Err(damaged(format!("it has version {}, this tidemill knows version {LEDGER_VERSION}", ledger.version)));
+            return Err(damaged(format!(
+                "it has version {}, this tidemill knows version {LEDGER_VERSION}",
+                ledger.version
+            )));
         }
         Ok(Some(ledger))
     }
 
-    fn write_ledger(&self, ledger: &LedgerFile) -> Result<LedgerFile, WriteError> {
+    fn write_ledger(&self, query_id: &str, published: Option<Ledger>) -> Result<LedgerFile, WriteError> {
         let path = self.path.join(LEDGER_NAME);
-        let bytes = serde_json::to_vec(ledger).map_err(|error| WriteError::defect(&path.display().to_string(), error))?;
+        let ledger = LedgerFile { version: LEDGER_VERSION, query_id: query_id.to_owned(), published };
+        let bytes =
+            serde_json::to_vec(&ledger).map_err(|error| WriteError::defect(&path.display().to_string(), error))?;
         write_durably(self.disk.as_ref(), &path, &bytes).map_err(|error| WriteError::failed(&path, error))?;
-        let (version, query_id, published) = (ledger.version, ledger.query_id.clone(), ledger.published.clone());
-        Ok(LedgerFile { version, query_id, published })
+        Ok(ledger)
     }
 
     /// Twenty digits hold every batch id, so that names sort as batches do.
@@ -251,7 +256,9 @@ impl DirectorySink {
 
     /// Whether a crash left this file behind.
     fn is_unfinished(&self, name: &str) -> bool {
-        name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp")).is_some_and(|name| self.batch_of(name).is_some())
+        name.strip_prefix('.')
+            .and_then(|name| name.strip_suffix(".tmp"))
+            .is_some_and(|name| self.batch_of(name).is_some())
     }
 }
 
@@ -278,7 +285,8 @@ impl Sink for DirectorySink {
     fn encode(&self, rows: Rows<'_>, out: &mut dyn io::Write) -> Result<(), SinkError> {
         let schema = self.schema.as_ref().ok_or_else(|| WriteError::defect(&self.describe(), "it was not opened"))?;
         let preamble = self.encoding.preamble(schema);
-        out.write_all(preamble.as_bytes()).map_err(|error| WriteError::failed(Path::new("the staged output"), error))?;
+        out.write_all(preamble.as_bytes())
+            .map_err(|error| WriteError::failed(Path::new("the staged output"), error))?;
         self.encoding.write_rows(schema, rows, out)
     }
 

@@ -33,7 +33,7 @@ pub enum Encoding {
 }
 
 /// Rows of one batch, from the engine.
-pub type Rows<'a> = &'a mut dyn Iterator<Item = Result<RecordBatch, SinkError>>;
+pub(crate) type Rows<'a> = &'a mut dyn Iterator<Item = Result<RecordBatch, SinkError>>;
 
 impl Encoding {
     /// Checks that the format can hold the columns.
@@ -41,9 +41,8 @@ impl Encoding {
     /// # Errors
     /// [`WriteError::Unsupported`]
     pub fn check(&self, schema: &arrow_schema::Schema) -> Result<(), WriteError> {
-        let unsupported = |column: &str, format, reason| {
-            Err(WriteError::Unsupported { column: column.to_owned(), format, reason })
-        };
+        let unsupported =
+            |column: &str, format, reason| Err(WriteError::Unsupported { column: column.to_owned(), format, reason });
         match self {
             Self::Text(TextFormat::JsonLines) => Ok(()),
             Self::Text(format @ TextFormat::Csv(_)) => match format.unsupported_column(schema) {
@@ -78,7 +77,7 @@ impl Encoding {
     /// Those of the rows and of `out`.
     pub fn write_rows(&self, schema: &SchemaRef, rows: Rows<'_>, out: &mut dyn Write) -> Result<(), SinkError> {
         match self {
-            Self::Text(TextFormat::JsonLines) => write_text(rows, out, |batch, text| write_json_lines(batch, text)),
+            Self::Text(TextFormat::JsonLines) => write_text(rows, out, write_json_lines),
             Self::Text(TextFormat::Csv(dialect)) => write_csv_rows(dialect, rows, out),
             Self::Parquet => write_parquet(schema, rows, out),
         }
@@ -146,7 +145,9 @@ impl Write for Written {
 
 fn holds_empty_struct(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Struct(fields) => fields.is_empty() || fields.iter().any(|field| holds_empty_struct(field.data_type())),
+        DataType::Struct(fields) => {
+            fields.is_empty() || fields.iter().any(|field| holds_empty_struct(field.data_type()))
+        }
         DataType::List(element) | DataType::Map(element, _) => holds_empty_struct(element.data_type()),
         _ => false,
     }

@@ -82,13 +82,17 @@ pub enum ReadError {
         reason: String,
     },
     /// A schema that the format cannot hold.
-    #[error("column `{column}` is nested, which CSV cannot hold; use JSON Lines or Parquet, or leave it out of source.schema")]
+    #[error(
+        "column `{column}` is nested, which CSV cannot hold; use JSON Lines or Parquet, or leave it out of source.schema"
+    )]
     Nested {
         /// The column.
         column: String,
     },
     /// No schema was given and none was found.
-    #[error("no schema was given and none can be seen in {place}: {reason}. Set source.schema, e.g. \"user STRING, n BIGINT\"")]
+    #[error(
+        "no schema was given and none can be seen in {place}: {reason}. Set source.schema, e.g. \"user STRING, n BIGINT\""
+    )]
     NoSchema {
         /// The file, directory or stream.
         place: String,

@@ -54,7 +54,7 @@ impl fmt::Display for Format {
 
 /// How the bytes of a file are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
+pub(crate) enum Compression {
     /// Not at all: a position can be sought.
     None,
     /// gzip, any number of members.
@@ -65,7 +65,7 @@ pub enum Compression {
 
 impl Compression {
     /// By the ending of the name.
-    pub fn of(path: &Path) -> Self {
+    pub(crate) fn of(path: &Path) -> Self {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
             Some("gz") => Self::Gzip,
@@ -78,7 +78,7 @@ impl Compression {
     ///
     /// # Errors
     /// Those of the decompressor's making.
-    pub fn reader(self, file: File) -> io::Result<Box<dyn Read + Send>> {
+    pub(crate) fn reader(self, file: File) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::None => Box::new(file),
             Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(file))),

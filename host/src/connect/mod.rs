@@ -20,6 +20,7 @@ mod encoding;
 mod error;
 mod files;
 mod format;
+mod map_keys;
 pub mod memory;
 mod settings;
 mod stdin;
@@ -37,7 +38,7 @@ pub use format::Format;
 pub use settings::{SinkSettings, SourceSettings};
 pub use stdin::{AfterRestart, StdinSource};
 pub use stdout::StdoutSink;
-pub use text::{CsvDialect, CsvHeader, InferError, TextFormat, parse_timestamp, timestamp_text};
+pub use text::{CsvDialect, CsvHeader, TextFormat, parse_timestamp, timestamp_text};
 
 /// How long a batch waits for the first row of a stream: long enough not to spin, short enough that timers and a wish to
 /// stop are not kept waiting.
@@ -81,7 +82,9 @@ pub fn open_sink(
     let (setting, reason) = match (&settings.path, settings.stdout, encoding) {
         (Some(path), false, encoding) => return Ok(Box::new(DirectorySink::new(disk, path, format, encoding)?)),
         (None, true, Encoding::Text(text)) => return Ok(Box::new(StdoutSink::new(disk, stdout, text))),
-        (None, true, Encoding::Parquet) => ("format", "Parquet cannot be written to stdout; use jsonl or csv".to_owned()),
+        (None, true, Encoding::Parquet) => {
+            ("format", "Parquet cannot be written to stdout; use jsonl or csv".to_owned())
+        }
         (Some(_), true, _) => ("stdout", "give either a path or stdout, not both".to_owned()),
         (None, false, _) => ("path", "say where rows go: a path, or stdout = true".to_owned()),
     };
@@ -121,8 +124,7 @@ fn open_stdin(settings: &SourceSettings, stdin: Box<dyn Read + Send>) -> Result<
         let reason = "it can be read only once".to_owned();
         return Err(ReadError::NoSchema { place: "stdin".to_owned(), reason });
     };
-    let after_restart =
-        if settings.skip_committed { AfterRestart::SkipCommitted } else { AfterRestart::Continue };
+    let after_restart = if settings.skip_committed { AfterRestart::SkipCommitted } else { AfterRestart::Continue };
     StdinSource::new(stdin, format, schema, after_restart, STDIN_WAIT)
 }
 
@@ -144,7 +146,8 @@ fn dialect(
     header: Option<bool>,
     format: Format,
 ) -> Result<CsvDialect, (&'static str, String)> {
-    let given = [("delimiter", delimiter.is_some()), ("null_value", null_value.is_some()), ("header", header.is_some())];
+    let given =
+        [("delimiter", delimiter.is_some()), ("null_value", null_value.is_some()), ("header", header.is_some())];
     if let Some((setting, _)) = given.iter().find(|(_, given)| *given && format != Format::Csv) {
         return Err((*setting, format!("is for CSV, and the format is {format}")));
     }

@@ -201,7 +201,8 @@ impl StdinSource {
         while self.format.has_header() && self.header.is_none() {
             if let Some(row) = self.cutter.next_row() {
                 let header = std::str::from_utf8(row.bytes);
-                let header = header.map_err(|error| ReadError::file_schema(NAME.as_ref(), format!("header: {error}")))?;
+                let header =
+                    header.map_err(|error| ReadError::file_schema(NAME.as_ref(), format!("header: {error}")))?;
                 self.header = Some(header.to_owned());
             } else if !self.receive(patience)? {
                 return Ok(false);
@@ -304,7 +305,8 @@ impl Source for StdinSource {
                 Some(row) => Some(RawRow { bytes: row.text.as_bytes(), stream_bytes: row.bytes }),
                 None => cutter.next_row(),
             };
-            let row = row.ok_or_else(|| ReadError::position(NAME, "rows of a batch are missing in its commit record"))?;
+            let row =
+                row.ok_or_else(|| ReadError::position(NAME, "rows of a batch are missing in its commit record"))?;
             slice.bytes += row.stream_bytes;
             decoder.read(row, number, &mut slice).map_err(defect)?;
         }

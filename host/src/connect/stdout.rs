@@ -111,7 +111,8 @@ mod tests {
 
     fn publish(sink: &mut StdoutSink, numbers: &[i64]) -> Result<(), SinkError> {
         let schema = Schema::parse("n BIGINT").unwrap();
-        let batch = RecordBatch::try_new(schema.to_arrow(), vec![Arc::new(Int64Array::from(numbers.to_vec()))]).unwrap();
+        let batch =
+            RecordBatch::try_new(schema.to_arrow(), vec![Arc::new(Int64Array::from(numbers.to_vec()))]).unwrap();
         let mut bytes = Vec::new();
         sink.encode(&mut std::iter::once(Ok(batch)), &mut bytes).unwrap();
         let entry = Ledger { query_id: "q".to_owned(), generation: 0, batch_id: 0, digest: String::new() };

@@ -74,8 +74,7 @@ impl History {
         }
         // What was read from a stream stands in the record's body, which only the last batch's is needed of.
         if let Some(last) = history.batches.last() {
-            let commit = Commit::read(&history.reader, &last.record)?;
-            history.head.commit(&commit.header, watermark);
+            history.head.read_up_to(&Commit::read(&history.reader, &last.record)?.header);
         }
         Ok(history)
     }

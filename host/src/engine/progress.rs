@@ -35,13 +35,6 @@ pub struct Progress {
     pub sink: SinkProgress,
 }
 
-impl Progress {
-    /// Whether the batch had input or initial-state rows.
-    pub fn has_rows(&self) -> bool {
-        self.sources.iter().any(|source| source.num_input_rows > 0 || source.num_rejected_rows > 0)
-    }
-}
-
 /// How long the parts of a batch took, in milliseconds, with fractions.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -14,16 +14,16 @@ use super::error::QueryError;
 use super::faults;
 use super::output::{Output, SpoolReader};
 use super::sink::{Sink, SinkError};
-use crate::record::{PackedRows, RowEncoder, RowLayout, decode_rows, push_row};
+use crate::record::{RowDecoder, RowEncoder, RowLayout, push_row};
 
 /// Output up to this size stands in the commit record, where it needs no fsync of its own.
 const INLINE_BYTES_MAX: usize = 1 << 20;
 
 /// Rows decoded at a time.
-const ROWS_PER_CHUNK: usize = 8192;
+const ROWS_PER_BATCH: usize = 8192;
 
-/// Packed bytes decoded at a time, unless one row is larger.
-const BYTES_PER_CHUNK: usize = 4 << 20;
+/// Bytes of decoded rows held at a time, unless one row has more.
+const BYTES_PER_BATCH: usize = 16 << 20;
 
 /// The output of one batch for one sink.
 #[derive(Debug)]
@@ -98,10 +98,7 @@ pub fn stage_rows(
 /// A spilled output that cannot be read.
 pub fn digest_output(layout: &RowLayout, outputs: Vec<Output>) -> Result<String, QueryError> {
     let mut reader = OutputReader::new(layout, outputs)?;
-    while let Some(chunk) = reader.next_chunk().map_err(|source| QueryError::Sink { sink_name: "replay".into(), source })?
-    {
-        drop(chunk);
-    }
+    while reader.next_row().map_err(|source| QueryError::Sink { sink_name: "replay".into(), source })? {}
     Ok(reader.digest())
 }
 
@@ -110,7 +107,12 @@ struct OutputReader<'a> {
     layout: &'a RowLayout,
     spools: VecDeque<BufReader<SpoolReader>>,
     digest: Xxh3,
+    /// The row read last, with its framing.
+    framed: Vec<u8>,
 }
+
+/// Bytes of framing before a row: its length, and four that are zero.
+const FRAME_BYTES: usize = 8;
 
 impl<'a> OutputReader<'a> {
     fn new(layout: &'a RowLayout, outputs: Vec<Output>) -> Result<Self, QueryError> {
@@ -121,7 +123,7 @@ impl<'a> OutputReader<'a> {
             timers.push_back(BufReader::new(timer_rows));
         }
         spools.append(&mut timers);
-        Ok(Self { layout, spools, digest: Xxh3::new() })
+        Ok(Self { layout, spools, digest: Xxh3::new(), framed: Vec::new() })
     }
 
     /// XXH3-128 of all rows read so far, with their framing.
@@ -129,12 +131,10 @@ impl<'a> OutputReader<'a> {
         hex(&self.digest)
     }
 
-    /// The next rows, framed.
-    fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, SinkError> {
-        let (mut framed, mut rows) = (Vec::new(), 0);
-        while rows < ROWS_PER_CHUNK && framed.len() < BYTES_PER_CHUNK {
-            let Some(spool) = self.spools.front_mut() else { break };
-            let mut head = [0u8; 8];
+    /// Reads the next row; false: there is none.
+    fn next_row(&mut self) -> Result<bool, SinkError> {
+        while let Some(spool) = self.spools.front_mut() {
+            let mut head = [0u8; FRAME_BYTES];
             match spool.read_exact(&mut head) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -143,15 +143,23 @@ impl<'a> OutputReader<'a> {
                 }
                 Err(error) => return Err(unreadable(error)),
             }
-            let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-            let start = framed.len() + head.len();
-            framed.extend_from_slice(&head);
-            framed.resize(start + length, 0);
-            spool.read_exact(framed.get_mut(start..).unwrap_or_default()).map_err(unreadable)?;
-            rows += 1;
+            let [a, b, c, d, ..] = head;
+            self.framed.clear();
+            self.framed.extend_from_slice(&head);
+            self.framed.resize(FRAME_BYTES + u32::from_le_bytes([a, b, c, d]) as usize, 0);
+            spool.read_exact(self.framed.get_mut(FRAME_BYTES..).unwrap_or_default()).map_err(unreadable)?;
+            self.digest.update(&self.framed);
+            return Ok(true);
         }
-        self.digest.update(&framed);
-        Ok((rows > 0).then_some(framed))
+        Ok(false)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, SinkError> {
+        let mut decoder = RowDecoder::new(self.layout);
+        while decoder.rows() < ROWS_PER_BATCH && decoder.bytes() < BYTES_PER_BATCH && self.next_row()? {
+            decoder.push(self.framed.get(FRAME_BYTES..).unwrap_or_default()).map_err(unreadable)?;
+        }
+        if decoder.rows() == 0 { Ok(None) } else { decoder.finish().map(Some).map_err(unreadable) }
     }
 }
 
@@ -159,15 +167,7 @@ impl Iterator for OutputReader<'_> {
     type Item = Result<RecordBatch, SinkError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let framed = match self.next_chunk() {
-            Ok(chunk) => chunk?,
-            Err(error) => return Some(Err(error)),
-        };
-        let rows: Result<Vec<&[u8]>, _> = PackedRows::new(&framed).collect();
-        Some(match rows {
-            Ok(rows) => decode_rows(self.layout, rows).map_err(unreadable),
-            Err(error) => Err(unreadable(error)),
-        })
+        self.next_batch().transpose()
     }
 }
 

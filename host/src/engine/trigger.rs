@@ -47,21 +47,13 @@ pub fn run(query: &mut Query, stop: &Stop, report: &mut dyn FnMut(&Progress)) ->
     }
 }
 
-/// In event time, batches without rows that a drained query may run for timers that re-arm themselves.
-const ROWLESS_BATCHES_MAX: u32 = 100;
-
 fn run_available_now(query: &mut Query, stop: &Stop, report: &mut dyn FnMut(&Progress)) -> Result<(), QueryError> {
-    let mut rowless = 0;
     while !stop.requested() {
         match query.step()? {
             Step::Ran(progress) => {
-                if progress.has_rows() {
-                    rowless = 0;
-                } else {
-                    rowless += 1;
-                }
                 report(&progress);
-                if rowless > 0 && !query.fires_in_event_time() || rowless >= ROWLESS_BATCHES_MAX {
+                // A timer that re-arms itself by the clock would keep a drained query busy for ever.
+                if query.rowless.in_a_row() > 0 && !query.fires_in_event_time() {
                     break;
                 }
             }

@@ -24,7 +24,7 @@ pub(super) struct Survey {
     pub(super) records: Vec<RecordRef>,
     /// Numbers of the segments that hold them.
     pub(super) segments: Vec<u64>,
-    /// Numbers of the segments that later ones have replaced.
+    /// Numbers of the segments that later ones have replaced, ascending.
     pub(super) superseded: Vec<u64>,
     /// What was written behind the last commit, and never finished.
     pub(super) unfinished_bytes: u64,
@@ -59,6 +59,7 @@ pub(super) fn survey(folder: &Folder) -> Result<Survey, LogError> {
         }
     }
     live.reverse();
+    survey.superseded.reverse();
     let last = live.last().copied();
     for segment in live {
         let mut reader = folder.open(segment)?;

@@ -3,7 +3,6 @@
 //! Only types and the calls into the guest are used; what the guest may call is wired in [`super::linker`], where hot
 //! functions read guest memory in place.
 
-#![expect(missing_docs, unreachable_pub, reason = "generated code; wit/ has the documentation")]
 #![allow(clippy::all, reason = "generated code")]
 
 wasmtime::component::bindgen!({

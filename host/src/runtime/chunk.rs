@@ -297,13 +297,13 @@ impl Feed {
         }
 
         let all = rows == waiting.rows.len();
+        let length = out.len() - begin - GROUP_HEAD_BYTES;
         let continued = if waiting.id.is_some() { FLAG_CONTINUED } else { 0 };
         let continues = if all { 0 } else { FLAG_CONTINUES };
         put_u32(out, begin, id as usize)?;
         put_u32(out, begin + 4, (continued | continues) as usize)?;
         put_u32(out, begin + 8, rows)?;
         put_u32(out, begin + 12, key_length)?;
-        let length = out.len() - begin - GROUP_HEAD_BYTES;
         put_u32(out, begin + 16, length)?;
         Ok(if all { Packed::All } else { Packed::Some(rows) })
     }

@@ -135,7 +135,8 @@ impl Catalog {
         let Some(bytes) = get(reader, Family::Meta, CATALOG)? else {
             return Ok(Self::default());
         };
-        serde_json::from_slice(&bytes).map_err(|error| StateError::corrupt("the catalog of variables", error.to_string()))
+        serde_json::from_slice(&bytes)
+            .map_err(|error| StateError::corrupt("the catalog of variables", error.to_string()))
     }
 
     /// The variables of a step, in order of their ids.
@@ -177,7 +178,8 @@ impl Catalog {
 
 impl StepVariables {
     fn drop_named(&mut self, deleted: &[String]) -> Vec<Dropped> {
-        let (gone, kept) = std::mem::take(&mut self.variables).into_iter().partition(|known| deleted.contains(&known.name));
+        let (gone, kept) =
+            std::mem::take(&mut self.variables).into_iter().partition(|known| deleted.contains(&known.name));
         self.variables = kept;
         gone.into_iter().map(|known: CatalogVariable| Dropped { id: known.id, name: known.name }).collect()
     }
@@ -255,6 +257,11 @@ fn check_declarations(declared: &[VariableSpec], deleted: &[String]) -> Result<(
     Ok(())
 }
 
+/// Whether a variable can have this name: 1 to [`NAME_CHARS_MAX`] characters, no control characters, no blanks at the ends, not
+/// reserved.
+///
+/// # Errors
+/// [`StateError::InvalidName`], [`StateError::ReservedName`].
 pub fn check_name(name: &str) -> Result<(), StateError> {
     if name.starts_with('$') {
         return Err(StateError::ReservedName { name: name.to_owned() });
@@ -277,7 +284,8 @@ pub fn check_name(name: &str) -> Result<(), StateError> {
 
 /// Whether rows of both schemas have the same bytes.
 fn same_types(a: &Schema, b: &Schema) -> bool {
-    a.len() == b.len() && a.fields().iter().zip(b.fields()).all(|(a, b)| same_type(&a.data_type, &b.data_type, same_types))
+    a.len() == b.len()
+        && a.fields().iter().zip(b.fields()).all(|(a, b)| same_type(&a.data_type, &b.data_type, same_types))
 }
 
 /// Whether each row of `stored` is one of `declared`: the same types, and NOT NULL nowhere where it was not.
@@ -328,7 +336,8 @@ mod tests {
     #[test]
     fn ids_are_stable_whatever_the_order_of_declaration() {
         let catalog = resolved(&[value("a", "n BIGINT"), value("b", "n BIGINT")]);
-        let again = catalog.resolve(0, &[value("c", "n BIGINT"), value("b", "n BIGINT"), value("a", "n BIGINT")], &[]).unwrap();
+        let again =
+            catalog.resolve(0, &[value("c", "n BIGINT"), value("b", "n BIGINT"), value("a", "n BIGINT")], &[]).unwrap();
         assert_eq!(again.variables.iter().map(|variable| variable.id).collect::<Vec<_>>(), [3, 2, 1]);
     }
 

@@ -9,7 +9,7 @@ use super::error::StateError;
 use super::keys::{
     StateKey, TIMERS_VARIABLE, parse_sequence, parse_state_key, push_ttl_key, push_variable, state_key, successor,
 };
-use super::store::{Family, Reader};
+use super::store::{Family, Reader, scan_checked};
 use crate::record::{GroupingKey, key_group};
 
 /// A stored row.
@@ -137,18 +137,26 @@ fn contents<'a>(kind: VariableKind, key: StateKey<'a>, stored: StoredRow<'a>) ->
     let row = stored.row;
     match (kind, stored.kind, key.suffix.is_empty()) {
         (VariableKind::Value, RowKind::Single, true) => Ok(Contents::Value(row)),
-        (VariableKind::List, RowKind::Element, false) => Ok(Contents::Element { sequence: parse_sequence(key.suffix)?, row }),
+        (VariableKind::List, RowKind::Element, false) => {
+            Ok(Contents::Element { sequence: parse_sequence(key.suffix)?, row })
+        }
         (VariableKind::Map, RowKind::Single, false) => Ok(Contents::Entry { key: key.suffix, row }),
-        _ => Err(StateError::corrupt("family State", format!("variable {} holds what is no {}", key.variable, kind.name()))),
+        _ => Err(StateError::corrupt(
+            "family State",
+            format!("variable {} holds what is no {}", key.variable, kind.name()),
+        )),
     }
 }
+
+/// Sees a record of family `State` and breaks to end the scan.
+type VisitRecord<'a> = dyn FnMut(StateKey<'_>, &[u8]) -> Result<ControlFlow<()>, StateError> + 'a;
 
 fn scan_variable(
     reader: &dyn Reader,
     step: u8,
     variable: u16,
     only: Option<GroupingKey<'_>>,
-    visit: &mut dyn FnMut(StateKey<'_>, &[u8]) -> Result<ControlFlow<()>, StateError>,
+    visit: &mut VisitRecord<'_>,
 ) -> Result<(), StateError> {
     let mut from = Vec::new();
     match only {
@@ -156,12 +164,5 @@ fn scan_variable(
         None => push_variable(&mut from, step, variable),
     }
     let to = successor(from.clone());
-    let mut result = Ok(());
-    reader.scan(Family::State, &from, &to, &mut |key, record| {
-        parse_state_key(key).and_then(|key| visit(key, record)).unwrap_or_else(|error| {
-            result = Err(error);
-            ControlFlow::Break(())
-        })
-    })?;
-    result
+    scan_checked(reader, Family::State, &from, &to, &mut |key, record| visit(parse_state_key(key)?, record))
 }

@@ -76,7 +76,8 @@ pub(crate) fn parse_state_key(bytes: &[u8]) -> Result<StateKey<'_>, StateError> 
 
 /// Sequence number of a list element, from its key's suffix.
 pub(crate) fn parse_sequence(suffix: &[u8]) -> Result<u64, StateError> {
-    let bytes = suffix.try_into().map_err(|_| StateError::corrupt("family State", "a list element without sequence number"))?;
+    let bytes =
+        suffix.try_into().map_err(|_| StateError::corrupt("family State", "a list element without sequence number"))?;
     Ok(u64::from_be_bytes(bytes))
 }
 

@@ -1,13 +1,13 @@
 //! A store in memory: for runs that keep nothing, and for tests.
 
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use super::changes::Changes;
 use super::error::StateError;
 use super::keys::APPLIED;
-use super::store::{Applied, Family, Reader, Store, StoreMetrics, get};
+use super::store::{Applied, Family, Reader, Store, StoreMetrics, Visit, get};
 
 /// Ordered maps, one per family. Everything is gone when it is dropped.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ struct Families {
     state: Records,
     ttl: Records,
     timers: Records,
+    /// Of all keys and values.
+    bytes: u64,
 }
 
 impl Families {
@@ -35,13 +37,22 @@ impl Families {
         }
     }
 
-    fn of_mut(&mut self, family: Family) -> &mut Records {
-        match family {
+    fn set(&mut self, family: Family, key: &[u8], value: Option<&[u8]>) {
+        let records = match family {
             Family::Meta => &mut self.meta,
             Family::State => &mut self.state,
             Family::Ttl => &mut self.ttl,
             Family::Timers => &mut self.timers,
-        }
+        };
+        let size = |value: &[u8]| (key.len() + value.len()) as u64;
+        let before = match value {
+            Some(value) => {
+                self.bytes += size(value);
+                records.insert(key.into(), value.into())
+            }
+            None => records.remove(key),
+        };
+        self.bytes -= before.map_or(0, |value| size(&value));
     }
 }
 
@@ -74,13 +85,7 @@ impl Reader for MemoryStore {
         Ok(())
     }
 
-    fn scan(
-        &self,
-        family: Family,
-        from: &[u8],
-        to: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StateError> {
+    fn scan(&self, family: Family, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StateError> {
         if from >= to {
             return Ok(());
         }
@@ -98,13 +103,9 @@ impl Store for MemoryStore {
         let mut families = self.families.write().unwrap_or_else(PoisonError::into_inner);
         for change in changes.iter().flat_map(Changes::iter) {
             let change = change?;
-            let records = families.of_mut(change.family);
-            match change.value {
-                Some(value) => records.insert(change.key.into(), value.into()),
-                None => records.remove(change.key),
-            };
+            families.set(change.family, change.key, change.value);
         }
-        families.meta.insert(APPLIED.into(), applied.to_bytes().into());
+        families.set(Family::Meta, APPLIED, Some(&applied.to_bytes()));
         Ok(())
     }
 
@@ -114,8 +115,7 @@ impl Store for MemoryStore {
 
     fn metrics(&self) -> StoreMetrics {
         let families = self.read();
-        let records = Family::ALL.map(|family| families.of(family));
-        let bytes = records.iter().flat_map(|records| records.iter()).map(|(key, value)| (key.len() + value.len()) as u64).sum();
-        StoreMetrics { records: records.iter().map(|records| records.len() as u64).sum(), disk_bytes: 0, memory_bytes: bytes }
+        let records = Family::ALL.map(|family| families.of(family).len() as u64).iter().sum();
+        StoreMetrics { records, disk_bytes: 0, memory_bytes: families.bytes }
     }
 }

@@ -219,6 +219,7 @@ impl FileSource {
             Extent::File(name) => {
                 let unread = !self.finished.contains_key(name);
                 self.pending.extend(unread.then(|| Candidate { modified_ns: 0, name: name.clone() }));
+                self.warn_of_changes();
             }
             Extent::Directory => {
                 let costs = self.finished.len() >= LISTING_COSTS_FROM_FILES;
@@ -241,7 +242,8 @@ impl FileSource {
         for (name, finished) in self.finished.range(self.next_check.clone()..).take(CHECKS_PER_LISTING) {
             last = Some(name.clone());
             let path = self.root.join(name);
-            if let Err(error @ ReadError::Changed { .. }) = check_stamp(&path, &finished.fingerprint.stamp, finished.rows)
+            if let Err(error @ ReadError::Changed { .. }) =
+                check_stamp(&path, &finished.fingerprint.stamp, finished.rows)
                 && self.warned.insert(name.clone())
             {
                 tracing::warn!(code = error.code(), "{error}. It was read before and is not read again");
@@ -320,7 +322,11 @@ impl Source for FileSource {
         Ok(())
     }
 
-    fn restore(&mut self, bookkeeping: Vec<(Vec<u8>, Vec<u8>)>, _last: Option<&SourceRange>) -> Result<(), SourceError> {
+    fn restore(
+        &mut self,
+        bookkeeping: Vec<(Vec<u8>, Vec<u8>)>,
+        _last: Option<&SourceRange>,
+    ) -> Result<(), SourceError> {
         for (key, value) in bookkeeping {
             match Kept::of(&key, &value, &self.place())? {
                 Kept::Finished(path, finished) => drop(self.finished.insert(path, finished)),

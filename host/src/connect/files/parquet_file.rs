@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use arrow_array::{BooleanArray, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -12,18 +12,23 @@ use parquet::file::metadata::ParquetMetaData;
 use super::budget::Budget;
 use super::range::Place;
 use crate::connect::error::ReadError;
+use crate::connect::map_keys::{DUPLICATE_MAP_KEY, MapKeys, without_rows};
 use crate::connect::text::{EXCERPT_BYTES_MAX, NULL_IN_NOT_NULL_COLUMN, WRONG_TYPE};
 use crate::engine::source::{RejectedRow, Slice};
 use crate::record::{BadRow, CastError, Schema, cast_batch};
 
 /// Rows decoded at a time.
-const BATCH_ROWS: usize = 16 << 10;
+const BATCH_ROWS_MAX: u64 = 16 << 10;
+
+/// Bytes decoded at a time, unless one row is larger.
+const BATCH_BYTES_MAX: u64 = 16 << 20;
 
 /// An open Parquet file, between two rows.
 pub(super) struct ParquetFile {
     path: PathBuf,
     name: String,
     wanted: Schema,
+    map_keys: Option<MapKeys>,
     reader: ParquetRecordBatchReader,
     /// Rows that were decoded but not read yet.
     held: Option<RecordBatch>,
@@ -44,17 +49,19 @@ impl ParquetFile {
         cast_batch(&RecordBatch::new_empty(projected.into()), wanted).map_err(|error| ReadError::cast(path, &error))?;
         let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or_default();
         let row_bytes = row_bytes(builder.metadata(), &columns, rows);
+        let batch_rows = (BATCH_BYTES_MAX / row_bytes).clamp(1, BATCH_ROWS_MAX);
+        let map_keys = MapKeys::of(&wanted.to_arrow()).map_err(|error| ReadError::defect(name, error))?;
         let (row_groups, rows_before) = row_groups_from(builder.metadata(), start.row);
         let mask = ProjectionMask::roots(builder.parquet_schema(), columns);
         let reader = builder
             .with_projection(mask)
             .with_row_groups(row_groups)
             .with_offset(usize::try_from(start.row - rows_before).unwrap_or(usize::MAX))
-            .with_batch_size(BATCH_ROWS)
+            .with_batch_size(usize::try_from(batch_rows).unwrap_or(1))
             .build()
             .map_err(|error| not_parquet(path, &error.into()))?;
         let (path, name, wanted) = (path.to_owned(), name.to_owned(), wanted.clone());
-        Ok(Self { path, name, wanted, reader, held: None, row: start.row, rows, row_bytes })
+        Ok(Self { path, name, wanted, map_keys, reader, held: None, row: start.row, rows, row_bytes })
     }
 
     pub(super) fn place(&self) -> Place {
@@ -98,31 +105,57 @@ impl ParquetFile {
     }
 
     fn take(&self, batch: &RecordBatch, slice: &mut Slice) -> Result<(), ReadError> {
-        let cast = match cast_batch(batch, &self.wanted) {
-            Err(CastError::BadRows(bad_rows)) => {
-                slice.rejected.extend(bad_rows.iter().map(|bad| self.rejected(batch, bad)));
-                let good = without(batch, &bad_rows).map_err(|error| not_parquet(&self.path, &error))?;
-                cast_batch(&good, &self.wanted)
+        let mut bad_rows = Vec::new();
+        let mut cast = cast_batch(batch, &self.wanted);
+        if let Err(CastError::BadRows(bad)) = &cast {
+            bad_rows.clone_from(bad);
+            cast = cast_batch(&self.without(batch, bad)?, &self.wanted);
+        }
+        let mut cast = cast.map_err(|error| ReadError::cast(&self.path, &error))?;
+        let mut rejected: Vec<_> =
+            bad_rows.iter().map(|bad| self.rejected(batch, bad, bad.row, cast_code(bad))).collect();
+        if let Some(map_keys) = &self.map_keys {
+            let doubled = map_keys.bad_rows(&cast).map_err(|error| ReadError::defect(&self.name, error))?;
+            if !doubled.is_empty() {
+                let good: Vec<usize> = rows_without(batch.num_rows(), &bad_rows).collect();
+                rejected.extend(doubled.iter().map(|bad| {
+                    let row = good.get(bad.row).copied().unwrap_or_default();
+                    self.rejected(batch, bad, row, DUPLICATE_MAP_KEY)
+                }));
+                rejected.sort_by_key(|row| row.row);
+                cast = self.without(&cast, &doubled)?;
             }
-            cast => cast,
-        };
-        let cast = cast.map_err(|error| ReadError::cast(&self.path, &error))?;
+        }
+        slice.rejected.append(&mut rejected);
         if cast.num_rows() > 0 {
             slice.batches.push(cast);
         }
         Ok(())
     }
 
-    fn rejected(&self, batch: &RecordBatch, bad: &BadRow) -> RejectedRow {
-        let code = if bad.problem.contains("NULL") { NULL_IN_NOT_NULL_COLUMN } else { WRONG_TYPE };
+    fn without(&self, batch: &RecordBatch, bad_rows: &[BadRow]) -> Result<RecordBatch, ReadError> {
+        without_rows(batch, bad_rows.iter().map(|bad| bad.row)).map_err(|error| not_parquet(&self.path, &error))
+    }
+
+    fn rejected(&self, batch: &RecordBatch, bad: &BadRow, row: usize, code: &str) -> RejectedRow {
         RejectedRow {
             origin: self.name.clone(),
-            row: self.row + bad.row as u64 + 1,
+            row: self.row + row as u64 + 1,
             code: code.to_owned(),
             reason: format!("column `{}`: {}", bad.column, bad.problem),
-            text: row_text(batch, bad.row),
+            text: row_text(batch, row),
         }
     }
+}
+
+/// Rows that are left when the bad ones, which are in order, are not.
+fn rows_without(rows: usize, bad_rows: &[BadRow]) -> impl Iterator<Item = usize> {
+    let mut bad = bad_rows.iter().map(|bad| bad.row).peekable();
+    (0..rows).filter(move |row| bad.next_if_eq(row).is_none())
+}
+
+fn cast_code(bad: &BadRow) -> &'static str {
+    if bad.problem.contains("NULL") { NULL_IN_NOT_NULL_COLUMN } else { WRONG_TYPE }
 }
 
 /// Top-level columns of the file that are wanted, in the order of the file. One that is missing is not.
@@ -158,12 +191,6 @@ fn row_bytes(metadata: &ParquetMetaData, columns: &[usize], rows: u64) -> u64 {
     sizes.sum::<u64>().div_ceil(rows.max(1)).max(1)
 }
 
-fn without(batch: &RecordBatch, bad_rows: &[BadRow]) -> Result<RecordBatch, ArrowError> {
-    let mut bad = bad_rows.iter().map(|bad| bad.row).peekable();
-    let good: BooleanArray = (0..batch.num_rows()).map(|row| Some(bad.next_if_eq(&row).is_none())).collect();
-    arrow_select::filter::filter_record_batch(batch, &good)
-}
-
 /// The row for a person: `column=value, ...`
 fn row_text(batch: &RecordBatch, row: usize) -> String {
     let mut text = String::new();
@@ -181,4 +208,3 @@ fn row_text(batch: &RecordBatch, row: usize) -> String {
 fn not_parquet(path: &Path, error: &ArrowError) -> ReadError {
     ReadError::NotParquet { path: path.to_owned(), problem: error.to_string() }
 }
-

@@ -111,7 +111,8 @@ impl TextFile {
             }
         }
         if start != Place::default() && self.place != start {
-            let detail = format!("row {} began at byte {} and begins at {}", start.row + 1, start.byte, self.place.byte);
+            let detail =
+                format!("row {} began at byte {} and begins at {}", start.row + 1, start.byte, self.place.byte);
             return Err(ReadError::Changed { path: self.path.clone(), row: start.row, detail });
         }
         Ok(())

@@ -19,7 +19,7 @@ use super::scalar::{write_decimal, write_float};
 
 /// An array by its type.
 #[derive(Debug)]
-pub enum Cells<'a> {
+pub(crate) enum Cells<'a> {
     /// `BOOLEAN`
     Boolean(&'a BooleanArray),
     /// `TINYINT`
@@ -54,7 +54,7 @@ pub enum Cells<'a> {
 
 impl<'a> Cells<'a> {
     /// None: not a canonical type.
-    pub fn new(array: &'a dyn Array) -> Option<Self> {
+    pub(crate) fn new(array: &'a dyn Array) -> Option<Self> {
         Some(match array.data_type() {
             DataType::Boolean => Self::Boolean(array.as_boolean_opt()?),
             DataType::Int8 => Self::TinyInt(array.as_primitive_opt::<Int8Type>()?),
@@ -88,7 +88,7 @@ impl<'a> Cells<'a> {
     }
 
     /// Whether a cell is NULL.
-    pub fn is_null(&self, row: usize) -> bool {
+    pub(crate) fn is_null(&self, row: usize) -> bool {
         match self {
             Self::Boolean(array) => array.is_null(row),
             Self::TinyInt(array) => array.is_null(row),
@@ -112,7 +112,7 @@ impl<'a> Cells<'a> {
     ///
     /// # Errors
     /// Those of `out`, which has none.
-    pub fn write_text(&self, row: usize, out: &mut String) -> fmt::Result {
+    pub(crate) fn write_text(&self, row: usize, out: &mut String) -> fmt::Result {
         match self {
             Self::Boolean(array) => out.write_str(if array.value(row) { "true" } else { "false" }),
             Self::TinyInt(array) => write!(out, "{}", array.value(row)),

@@ -6,13 +6,13 @@ use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder, Float64Builder, Int8Builder,
     Int16Builder, Int32Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
 };
-use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray};
+use arrow_array::{ArrayRef, ListArray, MapArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Fields};
 
 /// A column under construction.
 #[derive(Debug)]
-pub enum Column {
+pub(crate) enum Column {
     /// `BOOLEAN`
     Boolean(BooleanBuilder),
     /// `TINYINT`
@@ -54,7 +54,7 @@ pub enum Column {
 
 /// Cells that are runs of elements.
 #[derive(Debug)]
-pub struct ArrayColumn {
+pub(crate) struct ArrayColumn {
     /// All elements of all cells.
     pub elements: Box<Column>,
     offsets: Vec<i32>,
@@ -63,7 +63,7 @@ pub struct ArrayColumn {
 
 /// Cells that are rows of their own.
 #[derive(Debug)]
-pub struct StructColumn {
+pub(crate) struct StructColumn {
     /// Names, types and nullability.
     pub fields: Fields,
     /// One per field.
@@ -74,7 +74,7 @@ pub struct StructColumn {
 
 impl Column {
     /// Empty. None: not a canonical type.
-    pub fn new(data_type: &DataType) -> Option<Self> {
+    pub(crate) fn new(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Boolean => Self::Boolean(BooleanBuilder::new()),
             DataType::Int8 => Self::TinyInt(Int8Builder::new()),
@@ -102,7 +102,7 @@ impl Column {
     }
 
     /// Cells so far.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         use arrow_array::builder::ArrayBuilder;
         match self {
             Self::Boolean(values) => values.len(),
@@ -123,7 +123,7 @@ impl Column {
     }
 
     /// Appends NULL.
-    pub fn push_null(&mut self) {
+    pub(crate) fn push_null(&mut self) {
         match self {
             Self::Boolean(values) => values.append_null(),
             Self::TinyInt(values) => values.append_null(),
@@ -143,7 +143,7 @@ impl Column {
     }
 
     /// Appends a value that nobody will see, valid also where NULL is not: the cell of a row that is left out.
-    pub fn push_placeholder(&mut self) {
+    pub(crate) fn push_placeholder(&mut self) {
         match self {
             Self::Boolean(values) => values.append_value(false),
             Self::TinyInt(values) => values.append_value(0),
@@ -166,7 +166,7 @@ impl Column {
     ///
     /// # Errors
     /// Arrow's, which would be a defect.
-    pub fn take(&mut self, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    pub(crate) fn take(&mut self, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Boolean(values) => Arc::new(values.finish()),
             Self::TinyInt(values) => Arc::new(values.finish()),
@@ -188,7 +188,7 @@ impl Column {
 
 /// What a nested cell is, once its elements are in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// NULL
     Null,
     /// A value
@@ -201,14 +201,8 @@ impl ArrayColumn {
         Some(Self { elements, offsets: vec![0], valid: NullBufferBuilder::new(0) })
     }
 
-    /// Elements of the cell in hand so far.
-    pub fn open_len(&self) -> usize {
-        let closed = self.offsets.last().copied().unwrap_or_default();
-        self.elements.len() - usize::try_from(closed).unwrap_or_default()
-    }
-
     /// Ends the cell in hand: all elements pushed since the last one are its own.
-    pub fn close(&mut self, cell: Cell) {
+    pub(crate) fn close(&mut self, cell: Cell) {
         // Elements are fewer than the bytes of text that a batch is made from, far below 2^31.
         self.offsets.push(i32::try_from(self.elements.len()).unwrap_or(i32::MAX));
         self.valid.append(cell == Cell::Value);
@@ -241,12 +235,12 @@ impl StructColumn {
     }
 
     /// Cells so far, the one in hand not counted.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Ends the cell in hand. Members that got no value become NULL where they may be, placeholders where not.
-    pub fn close(&mut self, cell: Cell) {
+    pub(crate) fn close(&mut self, cell: Cell) {
         for (column, field) in self.columns.iter_mut().zip(&self.fields) {
             if column.len() > self.len {
                 continue;

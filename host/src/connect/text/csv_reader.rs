@@ -38,7 +38,7 @@ pub enum CsvHeader {
 
 /// Reads rows with a known order of fields into the columns of a table.
 #[derive(Debug)]
-pub struct CsvReader {
+pub(crate) struct CsvReader {
     dialect: CsvDialect,
     /// The column of each field; None: not wanted.
     columns: Vec<Option<usize>>,
@@ -49,13 +49,15 @@ impl CsvReader {
     ///
     /// # Errors
     /// What is wrong with the header.
-    pub fn below_header(dialect: &CsvDialect, header: &[u8], wanted: &Fields) -> Result<Self, String> {
+    pub(crate) fn below_header(dialect: &CsvDialect, header: &[u8], wanted: &Fields) -> Result<Self, String> {
         let names = header_names(dialect, header)?;
         let columns = names.iter().map(|name| position(wanted, name)).collect::<Vec<_>>();
         for (index, field) in wanted.iter().enumerate() {
             match columns.iter().filter(|column| **column == Some(index)).count() {
                 1 => {}
-                0 => return Err(format!("there is no column `{}`; the header has: {}", field.name(), names.join(", "))),
+                0 => {
+                    return Err(format!("there is no column `{}`; the header has: {}", field.name(), names.join(", ")));
+                }
                 _ => return Err(format!("the header has the column `{}` more than once", field.name())),
             }
         }
@@ -63,7 +65,7 @@ impl CsvReader {
     }
 
     /// For rows without a header, whose fields are all columns of the source in order.
-    pub fn by_position(dialect: &CsvDialect, all: &Fields, wanted: &Fields) -> Self {
+    pub(crate) fn by_position(dialect: &CsvDialect, all: &Fields, wanted: &Fields) -> Self {
         let columns = all.iter().map(|field| position(wanted, field.name())).collect();
         Self { dialect: dialect.clone(), columns }
     }
@@ -72,7 +74,7 @@ impl CsvReader {
     ///
     /// # Errors
     /// Why the row was rejected.
-    pub fn read(&self, row: &[u8], table: &mut Table) -> Result<(), RowFault> {
+    pub(crate) fn read(&self, row: &[u8], table: &mut Table) -> Result<(), RowFault> {
         table.push_row(|schema, columns, _| {
             let mut rest = Some(text(row)?);
             for (number, column) in self.columns.iter().enumerate() {
@@ -115,7 +117,7 @@ impl CsvReader {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn header_names(dialect: &CsvDialect, header: &[u8]) -> Result<Vec<String>, String> {
+pub(crate) fn header_names(dialect: &CsvDialect, header: &[u8]) -> Result<Vec<String>, String> {
     fields(dialect, header).map(|fields| fields.into_iter().map(|field| field.text.into_owned()).collect())
 }
 
@@ -123,7 +125,7 @@ pub fn header_names(dialect: &CsvDialect, header: &[u8]) -> Result<Vec<String>, 
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn values(dialect: &CsvDialect, row: &[u8]) -> Result<Vec<Option<String>>, String> {
+pub(crate) fn values(dialect: &CsvDialect, row: &[u8]) -> Result<Vec<Option<String>>, String> {
     let is_null = |field: &Field<'_>| {
         !field.quoted && (field.text.is_empty() || dialect.null_value.as_deref() == Some(&*field.text))
     };

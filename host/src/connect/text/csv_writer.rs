@@ -15,7 +15,7 @@ use super::csv_reader::CsvDialect;
 ///
 /// # Errors
 /// Those of `out`, which has none.
-pub fn write_header(schema: &Schema, dialect: &CsvDialect, out: &mut String) {
+pub(crate) fn write_header(schema: &Schema, dialect: &CsvDialect, out: &mut String) {
     for (index, field) in schema.fields().iter().enumerate() {
         separate(index, dialect, out);
         write_field(field.name(), dialect, out);
@@ -24,7 +24,7 @@ pub fn write_header(schema: &Schema, dialect: &CsvDialect, out: &mut String) {
 }
 
 /// Appends one row per row. None: a column's type does not fit into a field.
-pub fn write_batch(batch: &RecordBatch, dialect: &CsvDialect, out: &mut String) -> Option<()> {
+pub(crate) fn write_batch(batch: &RecordBatch, dialect: &CsvDialect, out: &mut String) -> Option<()> {
     let columns = batch.columns().iter().map(|array| Cells::new(array.as_ref())).collect::<Option<Vec<_>>>()?;
     let mut text = String::new();
     for row in 0..batch.num_rows() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::csv_reader::{CsvDialect, CsvHeader, CsvReader};
@@ -9,6 +10,7 @@ use super::framing::{EXCERPT_BYTES_MAX, ROW_BYTES_MAX, RawRow, RowEnd};
 use super::json_reader::JsonReader;
 use super::scalar::is_scalar;
 use super::table::{ROW_TOO_LONG, RowFault, Table};
+use crate::connect::map_keys::{DUPLICATE_MAP_KEY, MapKeys, without_rows};
 use crate::engine::source::{RejectedRow, Slice};
 
 /// Rows of one record batch: many enough that a batch costs nothing per row, few enough to stay in the cache.
@@ -50,7 +52,7 @@ impl TextFormat {
 
 /// The columns of a source: all of them, and those that are read.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub(crate) struct Columns {
     /// As the source has them.
     pub all: SchemaRef,
     /// As they are wanted.
@@ -59,13 +61,24 @@ pub struct Columns {
 
 /// Decodes the rows of one stream.
 #[derive(Debug)]
-pub struct TextDecoder {
+pub(crate) struct TextDecoder {
     origin: Arc<str>,
     columns: Columns,
     format: RowFormat,
     table: Table,
     /// Bytes of text in the table.
     table_bytes: u64,
+    /// Where rows may still turn out to be bad once they are in the table.
+    doubts: Option<Doubts>,
+}
+
+/// The good rows of a table with their texts, until their MAPs have been checked.
+#[derive(Debug)]
+struct Doubts {
+    map_keys: MapKeys,
+    texts: Vec<u8>,
+    /// Number of the row and end of its text.
+    rows: Vec<(u64, usize)>,
 }
 
 #[derive(Debug)]
@@ -78,7 +91,7 @@ enum RowFormat {
 
 impl TextDecoder {
     /// At the start of a stream; `origin` names it in rejected rows. None: a type is not canonical.
-    pub fn new(format: &TextFormat, columns: Columns, origin: Arc<str>) -> Option<Self> {
+    pub(crate) fn new(format: &TextFormat, columns: Columns, origin: Arc<str>) -> Option<Self> {
         let table = Table::new(Arc::clone(&columns.wanted))?;
         let format = match format {
             TextFormat::JsonLines => RowFormat::Json(JsonReader::default()),
@@ -87,14 +100,16 @@ impl TextDecoder {
                 RowFormat::Csv(CsvReader::by_position(dialect, columns.all.fields(), columns.wanted.fields()))
             }
         };
-        Some(Self { origin, columns, format, table, table_bytes: 0 })
+        let map_keys = MapKeys::of(&columns.wanted).ok()?;
+        let doubts = map_keys.map(|map_keys| Doubts { map_keys, texts: Vec::new(), rows: Vec::new() });
+        Some(Self { origin, columns, format, table, table_bytes: 0, doubts })
     }
 
     /// Takes the row that names the columns, with its line end.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read_header(&mut self, row: RawRow<'_>) -> Result<(), String> {
+    pub(crate) fn read_header(&mut self, row: RawRow<'_>) -> Result<(), String> {
         if row.is_cut() {
             return Err(too_long(row).reason);
         }
@@ -109,7 +124,7 @@ impl TextDecoder {
     ///
     /// # Errors
     /// Arrow's, which would be a defect.
-    pub fn read(&mut self, row: RawRow<'_>, number: u64, slice: &mut Slice) -> Result<bool, ArrowError> {
+    pub(crate) fn read(&mut self, row: RawRow<'_>, number: u64, slice: &mut Slice) -> Result<bool, ArrowError> {
         let content = if number == 1 { without_mark(row.content()) } else { row.content() };
         if content.iter().all(u8::is_ascii_whitespace) {
             return Ok(false);
@@ -120,8 +135,10 @@ impl TextDecoder {
             RowFormat::Csv(reader) => reader.read(content, &mut self.table),
             RowFormat::CsvAbove(_) => Err(RowFault::malformed("the header is missing")),
         };
-        if let Err(fault) = result {
-            slice.rejected.push(self.rejected(content, number, fault));
+        match (result, &mut self.doubts) {
+            (Ok(()), None) => {}
+            (Ok(()), Some(doubts)) => doubts.keep(number, content),
+            (Err(fault), _) => slice.rejected.push(self.rejected(content, number, fault)),
         }
         self.table_bytes += row.bytes.len() as u64;
         if self.table.rows() >= BATCH_ROWS_MAX || self.table_bytes >= BATCH_BYTES_MAX {
@@ -134,10 +151,40 @@ impl TextDecoder {
     ///
     /// # Errors
     /// Arrow's, which would be a defect.
-    pub fn flush(&mut self, slice: &mut Slice) -> Result<(), ArrowError> {
+    pub(crate) fn flush(&mut self, slice: &mut Slice) -> Result<(), ArrowError> {
         self.table_bytes = 0;
-        slice.batches.extend(self.table.take()?);
+        let Some(batch) = self.table.take()? else { return Ok(()) };
+        match self.doubts.take() {
+            None => slice.batches.push(batch),
+            Some(doubts) => slice.batches.extend(self.check(batch, doubts, &mut slice.rejected)?),
+        }
         Ok(())
+    }
+
+    /// Leaves out the rows whose MAPs have a key twice.
+    fn check(
+        &mut self,
+        batch: RecordBatch,
+        doubts: Doubts,
+        rejected: &mut Vec<RejectedRow>,
+    ) -> Result<Option<RecordBatch>, ArrowError> {
+        let bad = doubts.map_keys.bad_rows(&batch).map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+        for row in &bad {
+            let (number, text) = doubts.row(row.row);
+            let reason = format!("column `{}`: {}", row.column, row.problem);
+            rejected.push(self.rejected(text, number, RowFault { code: DUPLICATE_MAP_KEY, reason }));
+        }
+        self.doubts = Some(doubts.emptied());
+        if bad.is_empty() {
+            return Ok(Some(batch));
+        }
+        // Rows of this stream stand at the end; they are told in order.
+        let other = rejected.iter().rposition(|row| *row.origin != *self.origin);
+        if let Some(own) = rejected.get_mut(other.map_or(0, |other| other + 1)..) {
+            own.sort_by_key(|row| row.row);
+        }
+        let good = without_rows(&batch, bad.iter().map(|row| row.row))?;
+        Ok((good.num_rows() > 0).then_some(good))
     }
 
     fn rejected(&self, content: &[u8], row: u64, fault: RowFault) -> RejectedRow {
@@ -152,6 +199,26 @@ impl TextDecoder {
     }
 }
 
+impl Doubts {
+    fn keep(&mut self, number: u64, content: &[u8]) {
+        self.texts.extend_from_slice(content.get(..EXCERPT_BYTES_MAX).unwrap_or(content));
+        self.rows.push((number, self.texts.len()));
+    }
+
+    /// Number and text of a row of the batch.
+    fn row(&self, row: usize) -> (u64, &[u8]) {
+        let start = row.checked_sub(1).and_then(|before| self.rows.get(before)).map_or(0, |(_, end)| *end);
+        let (number, end) = self.rows.get(row).copied().unwrap_or_default();
+        (number, self.texts.get(start..end).unwrap_or_default())
+    }
+
+    fn emptied(mut self) -> Self {
+        self.texts.clear();
+        self.rows.clear();
+        self
+    }
+}
+
 fn too_long(row: RawRow<'_>) -> RowFault {
     RowFault {
         code: ROW_TOO_LONG,
@@ -160,6 +227,6 @@ fn too_long(row: RawRow<'_>) -> RowFault {
 }
 
 /// Drops the byte order mark that some programs put in front of UTF-8.
-pub fn without_mark(row: &[u8]) -> &[u8] {
+pub(crate) fn without_mark(row: &[u8]) -> &[u8] {
     row.strip_prefix(b"\xef\xbb\xbf").unwrap_or(row)
 }

@@ -5,10 +5,10 @@
 use std::io::{self, Read};
 
 /// Longest row that is read. A longer one is rejected without being held in memory: only its beginning is kept.
-pub const ROW_BYTES_MAX: usize = 16 << 20;
+pub(crate) const ROW_BYTES_MAX: usize = 16 << 20;
 
 /// How much of a row that is too long is kept, for the person who looks for it.
-pub const EXCERPT_BYTES_MAX: usize = 64 << 10;
+pub(crate) const EXCERPT_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes asked of the input at once: large enough that a system call costs nothing per row.
 const READ_BYTES: usize = 256 << 10;
@@ -38,7 +38,7 @@ enum CsvPlace {
 
 /// One row as it stands in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RawRow<'a> {
+pub(crate) struct RawRow<'a> {
     /// Its bytes with the line end, if it had one; of a row that is too long only the beginning.
     pub bytes: &'a [u8],
     /// Bytes that it takes in the stream.
@@ -47,12 +47,12 @@ pub struct RawRow<'a> {
 
 impl<'a> RawRow<'a> {
     /// Whether the row exceeds [`ROW_BYTES_MAX`], so that `bytes` is only its beginning.
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.stream_bytes > self.bytes.len() as u64
     }
 
     /// The row without its line end, which is `\n` or `\r\n`.
-    pub fn content(&self) -> &'a [u8] {
+    pub(crate) fn content(&self) -> &'a [u8] {
         let line = self.bytes.strip_suffix(b"\n").unwrap_or(self.bytes);
         line.strip_suffix(b"\r").unwrap_or(line)
     }
@@ -60,7 +60,7 @@ impl<'a> RawRow<'a> {
 
 /// The bytes of a stream that have arrived and the place of the next row within them.
 #[derive(Debug)]
-pub struct RowCutter {
+pub(crate) struct RowCutter {
     end: RowEnd,
     buffer: Vec<u8>,
     /// The next row begins here.
@@ -77,28 +77,36 @@ pub struct RowCutter {
 
 impl RowCutter {
     /// Before the first byte of a stream, or at a row boundary within it.
-    pub fn new(end: RowEnd) -> Self {
-        Self { end, buffer: Vec::new(), start: 0, scanned: 0, place: CsvPlace::FieldStart, discarded: 0, finished: false }
+    pub(crate) fn new(end: RowEnd) -> Self {
+        Self {
+            end,
+            buffer: Vec::new(),
+            start: 0,
+            scanned: 0,
+            place: CsvPlace::FieldStart,
+            discarded: 0,
+            finished: false,
+        }
     }
 
     /// Takes bytes that have arrived.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.make_room();
         self.buffer.extend_from_slice(bytes);
     }
 
     /// Tells that no more bytes will come; the last row needs no line end.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.finished = true;
     }
 
     /// Whether the stream has ended and every row of it was taken.
-    pub fn is_exhausted(&self) -> bool {
+    pub(crate) fn is_exhausted(&self) -> bool {
         self.finished && !self.has_bytes()
     }
 
     /// Whether bytes of a next row are here.
-    pub fn has_bytes(&self) -> bool {
+    pub(crate) fn has_bytes(&self) -> bool {
         self.start < self.buffer.len() || self.discarded > 0
     }
 
@@ -106,7 +114,7 @@ impl RowCutter {
     ///
     /// # Errors
     /// Those of the input; the rows that arrived before stay.
-    pub fn read_from(&mut self, input: &mut dyn Read) -> io::Result<bool> {
+    pub(crate) fn read_from(&mut self, input: &mut dyn Read) -> io::Result<bool> {
         if self.is_exhausted() {
             return Ok(false);
         }
@@ -126,7 +134,7 @@ impl RowCutter {
     }
 
     /// The next row. None: it has not arrived as a whole yet, or the stream has ended.
-    pub fn next_row(&mut self) -> Option<RawRow<'_>> {
+    pub(crate) fn next_row(&mut self) -> Option<RawRow<'_>> {
         let end = match self.scan() {
             Some(end) => end,
             None if self.finished && self.has_bytes() => self.buffer.len(),

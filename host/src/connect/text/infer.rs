@@ -20,7 +20,7 @@ use crate::record::{DataType, Field, Schema, SchemaError};
 
 /// Why no schema was found.
 #[derive(Debug, thiserror::Error)]
-pub enum InferError {
+pub(crate) enum InferError {
     /// The header row is broken.
     #[error("the header cannot be read: {0}")]
     Header(String),
@@ -39,7 +39,10 @@ pub enum InferError {
 ///
 /// # Errors
 /// [`InferError`]
-pub fn infer_schema<'r>(format: &TextFormat, rows: impl Iterator<Item = &'r [u8]>) -> Result<Schema, InferError> {
+pub(crate) fn infer_schema<'r>(
+    format: &TextFormat,
+    rows: impl Iterator<Item = &'r [u8]>,
+) -> Result<Schema, InferError> {
     let mut members = Members::default();
     let mut rows = rows.enumerate().map(|(index, row)| if index == 0 { without_mark(row) } else { row });
     match format {

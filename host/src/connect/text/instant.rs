@@ -10,7 +10,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// Days since 1970-01-01 of a date such as `2013-01-31`.
-pub fn parse_date(text: &str) -> Option<i32> {
+pub(crate) fn parse_date(text: &str) -> Option<i32> {
     let mut rest = Digits(text.as_bytes());
     let days = rest.date()?;
     if rest.0.is_empty() { i32::try_from(days).ok() } else { None }
@@ -45,7 +45,7 @@ pub fn parse_timestamp(text: &str) -> Option<i64> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_date(days: i32, out: &mut impl Write) -> fmt::Result {
+pub(crate) fn write_date(days: i32, out: &mut impl Write) -> fmt::Result {
     write_civil(i64::from(days), out)
 }
 
@@ -63,7 +63,7 @@ pub fn timestamp_text(micros: i64) -> String {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_timestamp(micros: i64, out: &mut impl Write) -> fmt::Result {
+pub(crate) fn write_timestamp(micros: i64, out: &mut impl Write) -> fmt::Result {
     let seconds = micros.div_euclid(MICROS_PER_SECOND);
     let fraction = micros.rem_euclid(MICROS_PER_SECOND);
     write_civil(seconds.div_euclid(SECONDS_PER_DAY), out)?;
@@ -200,7 +200,16 @@ mod tests {
 
     #[test]
     fn what_is_no_date_or_timestamp() {
-        for text in ["", "2013-1-1", "2013-02-29", "2013-13-01", "2013-00-10", "2013-01-01x", "13-01-01", "2013-01-01T10:00:00Z"] {
+        for text in [
+            "",
+            "2013-1-1",
+            "2013-02-29",
+            "2013-13-01",
+            "2013-00-10",
+            "2013-01-01x",
+            "13-01-01",
+            "2013-01-01T10:00:00Z",
+        ] {
             assert_eq!(parse_date(text), None, "{text}");
         }
         for text in [

@@ -13,7 +13,7 @@ const SKIP_DEPTH_MAX: usize = 128;
 
 /// What a value begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// `null`
     Null,
     /// `true` or `false`
@@ -30,14 +30,14 @@ pub enum Kind {
 
 /// A place in a JSON text.
 #[derive(Debug)]
-pub struct Scanner<'t> {
+pub(crate) struct Scanner<'t> {
     text: &'t str,
     at: usize,
 }
 
 impl<'t> Scanner<'t> {
     /// At the start of a text.
-    pub fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Self { text, at: 0 }
     }
 
@@ -45,7 +45,7 @@ impl<'t> Scanner<'t> {
     ///
     /// # Errors
     /// No value follows.
-    pub fn kind(&mut self) -> Result<Kind, RowFault> {
+    pub(crate) fn kind(&mut self) -> Result<Kind, RowFault> {
         match self.peek() {
             Some(b'n') => Ok(Kind::Null),
             Some(b't' | b'f') => Ok(Kind::Boolean),
@@ -61,7 +61,7 @@ impl<'t> Scanner<'t> {
     ///
     /// # Errors
     /// Something else.
-    pub fn null(&mut self) -> Result<(), RowFault> {
+    pub(crate) fn null(&mut self) -> Result<(), RowFault> {
         self.literal("null")
     }
 
@@ -69,7 +69,7 @@ impl<'t> Scanner<'t> {
     ///
     /// # Errors
     /// Something else.
-    pub fn boolean(&mut self) -> Result<bool, RowFault> {
+    pub(crate) fn boolean(&mut self) -> Result<bool, RowFault> {
         if self.peek() == Some(b't') {
             self.literal("true").map(|()| true)
         } else {
@@ -81,7 +81,7 @@ impl<'t> Scanner<'t> {
     ///
     /// # Errors
     /// Something else.
-    pub fn number(&mut self) -> Result<&'t str, RowFault> {
+    pub(crate) fn number(&mut self) -> Result<&'t str, RowFault> {
         self.skip_space();
         let start = self.at;
         self.skip_byte(b'-');
@@ -108,7 +108,7 @@ impl<'t> Scanner<'t> {
     ///
     /// # Errors
     /// Something else, a control character, a broken escape.
-    pub fn string(&mut self) -> Result<Cow<'t, str>, RowFault> {
+    pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, RowFault> {
         if self.peek() != Some(b'"') {
             return Err(self.unexpected("a string"));
         }
@@ -132,7 +132,7 @@ impl<'t> Scanner<'t> {
     ///
     /// # Errors
     /// Something else.
-    pub fn open(&mut self, open: u8, close: u8) -> Result<bool, RowFault> {
+    pub(crate) fn open(&mut self, open: u8, close: u8) -> Result<bool, RowFault> {
         if self.peek() != Some(open) {
             return Err(self.unexpected(if open == b'[' { "an array" } else { "an object" }));
         }
@@ -144,7 +144,7 @@ impl<'t> Scanner<'t> {
     ///
     /// # Errors
     /// Something else.
-    pub fn more(&mut self, close: u8) -> Result<bool, RowFault> {
+    pub(crate) fn more(&mut self, close: u8) -> Result<bool, RowFault> {
         match self.peek() {
             Some(b',') => {
                 self.at += 1;
@@ -162,7 +162,7 @@ impl<'t> Scanner<'t> {
     ///
     /// # Errors
     /// Something else.
-    pub fn name(&mut self) -> Result<Cow<'t, str>, RowFault> {
+    pub(crate) fn name(&mut self) -> Result<Cow<'t, str>, RowFault> {
         let name = self.string()?;
         if self.peek() != Some(b':') {
             return Err(self.unexpected("`:`"));
@@ -175,7 +175,7 @@ impl<'t> Scanner<'t> {
     ///
     /// # Errors
     /// No well-formed value follows, or one nested too deeply.
-    pub fn skip(&mut self) -> Result<(), RowFault> {
+    pub(crate) fn skip(&mut self) -> Result<(), RowFault> {
         let mut closes: Vec<u8> = Vec::new();
         loop {
             let (open, close) = match self.kind()? {
@@ -217,7 +217,7 @@ impl<'t> Scanner<'t> {
     ///
     /// # Errors
     /// Something is.
-    pub fn end(&mut self) -> Result<(), RowFault> {
+    pub(crate) fn end(&mut self) -> Result<(), RowFault> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.unexpected("the end of the line")),
@@ -225,12 +225,13 @@ impl<'t> Scanner<'t> {
     }
 
     /// What is here instead of what was expected.
-    pub fn unexpected(&self, expected: &str) -> RowFault {
+    pub(crate) fn unexpected(&self, expected: &str) -> RowFault {
         let column = self.text.get(..self.at).unwrap_or_default().chars().count() + 1;
         match self.text.get(self.at..).and_then(|rest| rest.chars().next()) {
-            Some(found) => {
-                RowFault::malformed(format!("expected {expected} at character {column}, found `{}`", found.escape_debug()))
-            }
+            Some(found) => RowFault::malformed(format!(
+                "expected {expected} at character {column}, found `{}`",
+                found.escape_debug()
+            )),
             None => RowFault::malformed(format!("expected {expected} at character {column}, where the line ends")),
         }
     }

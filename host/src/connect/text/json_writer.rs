@@ -7,12 +7,12 @@
 
 use std::fmt::{self, Write};
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::RecordBatch;
 
 use super::cells::Cells;
 
 /// Appends one line per row. None: a column's type is not canonical.
-pub fn write_batch(batch: &RecordBatch, out: &mut String) -> Option<()> {
+pub(crate) fn write_batch(batch: &RecordBatch, out: &mut String) -> Option<()> {
     let schema = batch.schema_ref();
     let columns = batch.columns().iter().map(|array| Cells::new(array.as_ref())).collect::<Option<Vec<_>>>()?;
     // Everything of a member in front of its value, made once per batch.

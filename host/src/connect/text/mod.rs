@@ -34,13 +34,14 @@ mod scalar;
 mod table;
 
 pub use csv_reader::{CsvDialect, CsvHeader};
-pub use csv_writer::{write_batch as write_csv, write_header as write_csv_header};
-pub use decoder::{Columns, TextDecoder, TextFormat, without_mark};
-pub use framing::{EXCERPT_BYTES_MAX, RawRow, RowCutter};
-pub use infer::{InferError, infer_schema};
+pub(crate) use csv_writer::{write_batch as write_csv, write_header as write_csv_header};
+pub use decoder::TextFormat;
+pub(crate) use decoder::{Columns, TextDecoder, without_mark};
+pub(crate) use framing::{EXCERPT_BYTES_MAX, RawRow, RowCutter};
+pub(crate) use infer::{InferError, infer_schema};
 pub use instant::{parse_timestamp, timestamp_text};
-pub use json_writer::write_batch as write_json_lines;
-pub use table::{NULL_IN_NOT_NULL_COLUMN, WRONG_TYPE};
+pub(crate) use json_writer::write_batch as write_json_lines;
+pub(crate) use table::{NULL_IN_NOT_NULL_COLUMN, WRONG_TYPE};
 
 #[cfg(test)]
 mod tests;

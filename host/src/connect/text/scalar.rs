@@ -14,7 +14,7 @@ use super::table::RowFault;
 ///
 /// # Errors
 /// `WRONG_TYPE` saying what was expected.
-pub fn push_text(column: &mut Column, text: &str) -> Result<(), RowFault> {
+pub(crate) fn push_text(column: &mut Column, text: &str) -> Result<(), RowFault> {
     let taken = match column {
         Column::Boolean(values) => parse_boolean(text).map(|value| values.append_value(value)),
         Column::TinyInt(values) => parse_integer(text).map(|value| values.append_value(value)),
@@ -43,7 +43,7 @@ pub fn push_text(column: &mut Column, text: &str) -> Result<(), RowFault> {
 }
 
 /// What a column takes, for a person.
-pub fn expected(column: &Column) -> String {
+pub(crate) fn expected(column: &Column) -> String {
     match column {
         Column::Boolean(_) => "a BOOLEAN (true or false)".to_owned(),
         Column::TinyInt(_) => "a TINYINT (-128 to 127)".to_owned(),
@@ -64,7 +64,7 @@ pub fn expected(column: &Column) -> String {
 }
 
 /// Enough of a value to recognise it.
-pub fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     const CHARS_MAX: usize = 64;
     match text.char_indices().nth(CHARS_MAX) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
@@ -137,7 +137,7 @@ fn parse_decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
 }
 
 /// Prints a decimal with all digits of its scale.
-pub fn write_decimal(unscaled: i128, scale: u8, out: &mut String) -> fmt::Result {
+pub(crate) fn write_decimal(unscaled: i128, scale: u8, out: &mut String) -> fmt::Result {
     let digits = format!("{:0width$}", unscaled.unsigned_abs(), width = usize::from(scale) + 1);
     let (whole, fraction) = digits.split_at(digits.len() - usize::from(scale));
     if unscaled < 0 {
@@ -152,7 +152,7 @@ pub fn write_decimal(unscaled: i128, scale: u8, out: &mut String) -> fmt::Result
 
 /// Prints a float so that it reads back as the same one: the shortest digits, an exponent when very large or small, and
 /// a point so that it is seen to be no integer.
-pub fn write_float(value: f64, shortest: &dyn fmt::Debug, out: &mut String) -> fmt::Result {
+pub(crate) fn write_float(value: f64, shortest: &dyn fmt::Debug, out: &mut String) -> fmt::Result {
     if value.is_nan() {
         out.push_str("NaN");
         Ok(())
@@ -165,7 +165,7 @@ pub fn write_float(value: f64, shortest: &dyn fmt::Debug, out: &mut String) -> f
 }
 
 /// Whether values of the type are single values, so that a CSV field can hold them.
-pub fn is_scalar(data_type: &DataType) -> bool {
+pub(crate) fn is_scalar(data_type: &DataType) -> bool {
     !matches!(data_type, DataType::List(_) | DataType::Map(..) | DataType::Struct(_))
 }
 

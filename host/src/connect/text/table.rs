@@ -3,14 +3,17 @@
 //! A row that turns out to be bad after some of its cells were taken is filled up with placeholders and left out when
 //! the batch is made, so that good rows are decoded once, without a look ahead.
 
-use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::column::Column;
+use crate::connect::map_keys::without_rows;
 
 /// Why a row is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowFault {
+pub(crate) struct RowFault {
     /// Stable code.
     pub code: &'static str,
     /// What is wrong, for a person.
@@ -18,33 +21,33 @@ pub struct RowFault {
 }
 
 /// The bytes of the row are not what the format says.
-pub const MALFORMED_ROW: &str = "MALFORMED_ROW";
+pub(crate) const MALFORMED_ROW: &str = "MALFORMED_ROW";
 /// A value is not of the column's type, or out of its range.
-pub const WRONG_TYPE: &str = "WRONG_TYPE";
+pub(crate) const WRONG_TYPE: &str = "WRONG_TYPE";
 /// A column that is NOT NULL has no value.
-pub const NULL_IN_NOT_NULL_COLUMN: &str = "NULL_IN_NOT_NULL_COLUMN";
+pub(crate) const NULL_IN_NOT_NULL_COLUMN: &str = "NULL_IN_NOT_NULL_COLUMN";
 /// The row exceeds [`super::framing::ROW_BYTES_MAX`].
-pub const ROW_TOO_LONG: &str = "ROW_TOO_LONG";
+pub(crate) const ROW_TOO_LONG: &str = "ROW_TOO_LONG";
 
 impl RowFault {
     /// The row is not well formed.
-    pub fn malformed(reason: impl Into<String>) -> Self {
+    pub(crate) fn malformed(reason: impl Into<String>) -> Self {
         Self { code: MALFORMED_ROW, reason: reason.into() }
     }
 
     /// A value does not fit its column.
-    pub fn wrong_type(reason: impl Into<String>) -> Self {
+    pub(crate) fn wrong_type(reason: impl Into<String>) -> Self {
         Self { code: WRONG_TYPE, reason: reason.into() }
     }
 
     /// A NULL where none may be.
-    pub fn null(column: &str) -> Self {
+    pub(crate) fn null(column: &str) -> Self {
         let reason = format!("column `{column}` is NOT NULL but has no value");
         Self { code: NULL_IN_NOT_NULL_COLUMN, reason }
     }
 
     /// Names the column, once.
-    pub fn in_column(mut self, column: &str) -> Self {
+    pub(crate) fn in_column(mut self, column: &str) -> Self {
         if self.code == WRONG_TYPE {
             self.reason = format!("column `{column}`: {}", self.reason);
         }
@@ -54,7 +57,7 @@ impl RowFault {
 
 /// Columns under construction, all of the same length between rows.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     schema: SchemaRef,
     columns: Vec<Column>,
     rows: usize,
@@ -63,26 +66,21 @@ pub struct Table {
 
 impl Table {
     /// Empty. None: the schema has a type that is not canonical.
-    pub fn new(schema: SchemaRef) -> Option<Self> {
+    pub(crate) fn new(schema: SchemaRef) -> Option<Self> {
         let columns = schema.fields().iter().map(|field| Column::new(field.data_type())).collect::<Option<_>>()?;
         Some(Self { schema, columns, rows: 0, rejected: Vec::new() })
     }
 
     /// Rows taken, rejected ones included.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
-    }
-
-    /// The fields.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
     }
 
     /// Fills one row. `fill` gives each column at most one cell; a column that got none is NULL.
     ///
     /// # Errors
     /// What `fill` says, or a NULL in a NOT NULL column; then the row is left out.
-    pub fn push_row(
+    pub(crate) fn push_row(
         &mut self,
         fill: impl FnOnce(&SchemaRef, &mut [Column], usize) -> Result<(), RowFault>,
     ) -> Result<(), RowFault> {
@@ -109,7 +107,7 @@ impl Table {
     ///
     /// # Errors
     /// Arrow's, which would be a defect.
-    pub fn take(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+    pub(crate) fn take(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let rows = std::mem::take(&mut self.rows);
         let rejected = std::mem::take(&mut self.rejected);
         let arrays = self
@@ -122,12 +120,10 @@ impl Table {
             return Ok(None);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?;
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
         if rejected.is_empty() {
             return Ok(Some(batch));
         }
-        let mut rejected = rejected.into_iter().peekable();
-        let good: BooleanArray = (0..rows).map(|row| Some(rejected.next_if_eq(&row).is_none())).collect();
-        arrow_select::filter::filter_record_batch(&batch, &good).map(Some)
+        without_rows(&batch, rejected.into_iter()).map(Some)
     }
 }

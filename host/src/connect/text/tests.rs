@@ -9,7 +9,8 @@ use super::*;
 use crate::engine::source::Slice;
 use crate::record::Schema;
 
-const SCALARS: &str = "a BOOLEAN, b TINYINT, c BIGINT, d FLOAT, e DOUBLE, f DECIMAL(20,3), g STRING, h BINARY, i DATE, j TIMESTAMP";
+const SCALARS: &str =
+    "a BOOLEAN, b TINYINT, c BIGINT, d FLOAT, e DOUBLE, f DECIMAL(20,3), g STRING, h BINARY, i DATE, j TIMESTAMP";
 
 fn read(format: &TextFormat, ddl: &str, text: &[u8]) -> Slice {
     let schema = Schema::parse(ddl).unwrap().to_arrow();
@@ -46,7 +47,8 @@ fn csv(batch: &RecordBatch, dialect: &CsvDialect) -> String {
 
 #[test]
 fn the_forms_of_json_lines() {
-    let ddl = format!("{SCALARS}, k ARRAY<INT>, l MAP<STRING, INT>, m MAP<INT, STRING>, n STRUCT<x: INT, y: ARRAY<STRING>>");
+    let ddl =
+        format!("{SCALARS}, k ARRAY<INT>, l MAP<STRING, INT>, m MAP<INT, STRING>, n STRUCT<x: INT, y: ARRAY<STRING>>");
     let lines = [
         r#"{"a":true,"b":-1,"c":9223372036854775807,"d":0.1,"e":1e300,"f":"12345678901234567.890","g":"é\"\\\n\u0001","h":"AP8=","i":"2013-01-31","j":"2013-01-31T10:00:00.500Z","k":[1,null],"l":{"b":1,"a":null},"m":[[2,"x"],[1,null]],"n":{"x":null,"y":["z"]}}"#,
         r#"{"a":null,"b":null,"c":null,"d":"NaN","e":"-Infinity","f":null,"g":null,"h":null,"i":null,"j":null,"k":null,"l":null,"m":null,"n":null}"#,
@@ -75,6 +77,24 @@ fn blank_rows_do_not_count_and_rows_keep_their_numbers() {
     assert_eq!(slice.rows(), 2);
     assert_eq!(slice.rejected.len(), 1);
     assert_eq!((slice.rejected[0].row, slice.rejected[0].text.as_str()), (4, "{\"x\":\"\u{fffd}\"}"));
+}
+
+#[test]
+fn a_map_with_a_key_twice_is_rejected_in_its_place() {
+    let lines = [
+        r#"{"m":{"a":1,"b":2}}"#,
+        r#"{"m":{"a":1,"a":2}}"#,
+        r#"{"m":1}"#,
+        r#"{"l":[[0.0,1],[-0,1]]}"#,
+        r#"{"l":[[0.0,1],[1,1]],"s":[{"m":{"x":null}}]}"#,
+        r#"{"s":[null,{"m":{"x":1,"y":1,"x":1}}]}"#,
+    ];
+    let ddl = "m MAP<STRING, INT>, l MAP<DOUBLE, INT>, s ARRAY<STRUCT<m: MAP<STRING, INT>>>";
+    let slice = read(&TextFormat::JsonLines, ddl, lines.join("\n").as_bytes());
+    assert_eq!(slice.rows(), 2);
+    let rejected: Vec<_> = slice.rejected.iter().map(|row| (row.row, row.code.as_str(), row.text.as_str())).collect();
+    let code = "DUPLICATE_MAP_KEY";
+    assert_eq!(rejected, [(2, code, lines[1]), (3, "WRONG_TYPE", lines[2]), (4, code, lines[3]), (6, code, lines[5])]);
 }
 
 proptest! {
@@ -106,5 +126,42 @@ proptest! {
             prop_assert_eq!(&slice.rejected, &vec![]);
             prop_assert_eq!(json(&slice.batches[0]), json(&batch), "{}", text);
         }
+    }
+
+    /// Whatever the bytes are, every row is either there or rejected, and columns stay even.
+    #[test]
+    fn every_row_is_read_or_rejected(
+        lines in prop::collection::vec(
+            prop_oneof![
+                Just(r#"{"a":[{"x":1,"m":{"k":[1,null]}},null],"l":[[[1],{"y":"é"}]],"n":0.5}"#.as_bytes().to_vec()),
+                Just(r#"{"l":[],"a":null,"other":{"deep":[[[]]]},"n":"NaN"}"#.as_bytes().to_vec()),
+                prop::collection::vec(any::<u8>(), 0..12),
+            ],
+            1..6,
+        ),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(&b"{}[]\":,1-\\nx \xff"[..])), 0..4),
+    ) {
+        let mut text = lines.join(&b'\n');
+        for (at, byte) in changes {
+            if !text.is_empty() {
+                let at = at.index(text.len());
+                text[at] = byte;
+            }
+        }
+        let ddl = "a ARRAY<STRUCT<x: INT NOT NULL, m: MAP<STRING, ARRAY<INT>>>>, \
+                   l MAP<ARRAY<INT>, STRUCT<y: STRING>>, n DOUBLE";
+        let rows = |text: &[u8]| {
+            let rows = text.split(|byte| *byte == b'\n');
+            rows.filter(|row| !row.iter().all(u8::is_ascii_whitespace)).count() as u64
+        };
+        let slice = read(&TextFormat::JsonLines, ddl, &text);
+        prop_assert_eq!(slice.rows() + slice.rejected.len() as u64, rows(&text));
+        for batch in &slice.batches {
+            let again = read(&TextFormat::JsonLines, ddl, json(batch).as_bytes());
+            prop_assert_eq!(json(&again.batches[0]), json(batch));
+        }
+        let dialect = CsvDialect { header: CsvHeader::None, ..CsvDialect::default() };
+        let slice = read(&TextFormat::Csv(dialect), "a STRING, n INT", &text);
+        prop_assert!(slice.rows() + slice.rejected.len() as u64 <= rows(&text));
     }
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::super::{Disk, RealDisk, write_durably};
 use super::{Failure, FaultyDisk, Loss, RecordingDisk, SyncKind};
 
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 60;
 
 /// What a file of the first root can hold after a power loss at the end; None: it is not there.
 fn outcomes(disk: &RecordingDisk, roots: usize, file: &str) -> BTreeSet<Option<Vec<u8>>> {

@@ -186,12 +186,9 @@ impl SnapshotFolder {
     }
 
     fn take_over(&self, from: &Path, to: &Path) -> io::Result<()> {
-        if from.to_string_lossy().ends_with(LINKED_SUFFIX) {
-            match self.disk.hard_link(from, to) {
-                // A scratch folder may be on another file system, or on one without links.
-                Err(error) if matches!(error.kind(), io::ErrorKind::CrossesDevices | io::ErrorKind::Unsupported) => {}
-                linked => return linked,
-            }
+        // A scratch folder may be on another file system, or on one without links: then it gets a copy as well.
+        if from.to_string_lossy().ends_with(LINKED_SUFFIX) && self.disk.hard_link(from, to).is_ok() {
+            return Ok(());
         }
         let mut target = self.disk.create_new(to)?;
         io::copy(&mut self.disk.open(from)?, &mut target).map(|_| ())

@@ -5,7 +5,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::disk::testing::{Failure, Loss, RecordingDisk, SyncKind};
 
-const LOSSES: usize = 12;
+/// Random ones at each operation, beside the three fixed ones.
+const LOSSES: usize = 3;
 
 fn losses(point: usize) -> impl Iterator<Item = Loss> {
     let seeds = (0..LOSSES).map(move |n| Loss::Random { seed: (point * LOSSES + n) as u64 });
@@ -28,8 +29,11 @@ fn expected(sequence: u64) -> Record {
     record(u8::try_from(sequence).unwrap(), sizes[usize::try_from(sequence).unwrap() % sizes.len()])
 }
 
-/// Opens a log and does some of everything, until a failure ends it. Says what was promised when.
-fn run(disk: &Arc<dyn Disk>, recording: &RecordingDisk, dir: &Path) -> Vec<Promise> {
+/// Steps of a run that does some of everything.
+const STEPS: u32 = 9;
+
+/// Opens a log and writes to it until a failure ends it. Says what was promised when.
+fn run(disk: &Arc<dyn Disk>, recording: &RecordingDisk, dir: &Path, steps: u32) -> Vec<Promise> {
     let mut promises = Vec::new();
     let _ended_early = (|| -> Result<(), LogError> {
         let (log, found) = QueryLog::open(Arc::clone(disk), dir, QUERY)?;
@@ -41,7 +45,7 @@ fn run(disk: &Arc<dyn Disk>, recording: &RecordingDisk, dir: &Path) -> Vec<Promi
             promises.push(Promise { operations: recording.operations(), durable, kept });
         };
         promise(durable, kept);
-        for step in 0..9_u32 {
+        for step in 0..steps {
             let durability = if step % 3 == 1 { Durability::WithNext } else { Durability::Synced };
             let written = log.append(NewRecord::from(&expected(next)), durability)?;
             assert_eq!(written.sequence, next);
@@ -115,8 +119,8 @@ fn a_power_loss_at_any_operation_loses_no_record_whose_append_returned() {
     let dir = TempDir::new().unwrap();
     let (recording, disk) = recorder(dir.path());
     let disk: Arc<dyn Disk> = Arc::new(disk);
-    let mut promises = run(&disk, &recording, &dir.path().join("log"));
-    promises.extend(run(&disk, &recording, &dir.path().join("log")));
+    let mut promises = run(&disk, &recording, &dir.path().join("log"), STEPS);
+    promises.extend(run(&disk, &recording, &dir.path().join("log"), STEPS));
     assert_eq!(promises.last().unwrap().durable, 18, "the runs came to their end");
 
     assert_eq!(first_broken_promise(&recording, 0, &promises), None);
@@ -130,17 +134,17 @@ fn a_power_loss_while_a_killed_process_is_recovered_loses_nothing() {
         let (recording, disk) = recorder(dir.path());
         disk.fail_at(kill_at, Failure::Killed);
         let disk: Arc<dyn Disk> = Arc::new(disk);
-        let mut promises = run(&disk, &recording, &dir.path().join("log"));
+        let mut promises = run(&disk, &recording, &dir.path().join("log"), STEPS);
         let killed_after = recording.operations();
         // The machine goes on: what the killed process had written is still not synced.
         let next: Arc<dyn Disk> = Arc::<RecordingDisk>::clone(&recording);
-        promises.extend(run(&next, &recording, &dir.path().join("log")));
+        promises.extend(run(&next, &recording, &dir.path().join("log"), 2));
 
         assert_eq!(first_broken_promise(&recording, killed_after, &promises), None, "killed at {kill_at}");
         if killed_after < kill_at {
             return;
         }
-        kill_at += 4;
+        kill_at += 5;
     }
 }
 
@@ -150,7 +154,7 @@ fn without_the_sync_of_a_commit_a_power_loss_loses_records() {
     let (recording, disk) = recorder(dir.path());
     disk.drop_syncs(|kind, _| kind == SyncKind::File);
     let disk: Arc<dyn Disk> = Arc::new(disk);
-    let promises = run(&disk, &recording, &dir.path().join("log"));
+    let promises = run(&disk, &recording, &dir.path().join("log"), STEPS);
 
     assert!(first_broken_promise(&recording, 0, &promises).is_some());
 }
@@ -162,7 +166,7 @@ fn without_the_sync_of_the_folder_a_power_loss_loses_records() {
     let log = dir.path().join("log");
     disk.drop_syncs(move |kind, path| kind == SyncKind::Folder && path == log);
     let disk: Arc<dyn Disk> = Arc::new(disk);
-    let promises = run(&disk, &recording, &dir.path().join("log"));
+    let promises = run(&disk, &recording, &dir.path().join("log"), STEPS);
 
     assert!(first_broken_promise(&recording, 0, &promises).is_some());
 }

@@ -3,6 +3,7 @@
 mod behaviour;
 mod crash;
 mod damage;
+mod versions;
 
 use std::path::Path;
 use std::sync::Arc;

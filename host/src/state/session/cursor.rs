@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::super::codec::parse_row_record;
 use super::super::error::StateError;
 use super::super::keys::{parse_state_key, successor};
-use super::super::store::{Family, Reader};
+use super::super::store::{Family, Reader, scan_checked};
 use super::Session;
 use super::lists::Tail;
 use super::maps::{Entries, EntryChange, MapPart};
@@ -134,7 +134,8 @@ impl MapCursor {
             MapPart::Entries => page.add(&[key, row]),
         };
         let lower = self.after.take().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut overlay = self.entries.range::<[u8], _>((lower.as_ref().map(|key| &**key), Bound::Unbounded)).peekable();
+        let mut overlay =
+            self.entries.range::<[u8], _>((lower.as_ref().map(|key| &**key), Bound::Unbounded)).peekable();
         let mut last: Option<Box<[u8]>> = None;
         let mut full = false;
         if let Some(base) = &mut self.base {
@@ -189,20 +190,14 @@ impl Base {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<bool, StateError> {
         let mut refused = None;
-        let mut result = Ok(());
-        reader.scan(Family::State, &self.from, &self.to, &mut |key, record| {
-            let visited = parse_row_record(record).and_then(|stored| {
-                let suffix = parse_state_key(key)?.suffix;
-                Ok(stored.expired(now_ms) || visit(suffix, stored.row))
-            });
-            match visited {
-                Ok(true) => return ControlFlow::Continue(()),
-                Ok(false) => refused = Some(key.to_vec()),
-                Err(error) => result = Err(error),
+        scan_checked(reader, Family::State, &self.from, &self.to, &mut |key, record| {
+            let stored = parse_row_record(record)?;
+            if stored.expired(now_ms) || visit(parse_state_key(key)?.suffix, stored.row) {
+                return Ok(ControlFlow::Continue(()));
             }
-            ControlFlow::Break(())
+            refused = Some(key.to_vec());
+            Ok(ControlFlow::Break(()))
         })?;
-        result?;
         let full = refused.is_some();
         if let Some(key) = refused {
             self.from = key;

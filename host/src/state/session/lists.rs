@@ -12,10 +12,10 @@ use super::super::codec::{
 };
 use super::super::error::StateError;
 use super::super::keys::{parse_sequence, parse_state_key, successor};
-use super::super::store::{Family, Reader, get};
+use super::super::store::{Family, get, scan_checked};
 use super::cursor::{Cursor, ListCursor};
 use super::finish::Output;
-use super::{GroupId, Session, read_sorted};
+use super::{GroupId, Session, read_groups};
 
 /// What a batch did to the list of one key.
 #[derive(Debug, Default)]
@@ -62,6 +62,11 @@ impl Tail {
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
+
+    /// Bytes that count as written.
+    fn bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * size_of::<usize>()
+    }
 }
 
 impl Session {
@@ -84,7 +89,7 @@ impl Session {
             list.base = Base::Replaced;
         }
         let freed = std::mem::take(&mut list.tail);
-        self.write_bytes -= freed.bytes.len();
+        self.write_bytes -= freed.bytes();
         self.append(variable, place, group, &mut std::iter::once(first).chain(rows))
     }
 
@@ -135,7 +140,7 @@ impl Session {
             list.base = Base::Cleared;
         }
         let freed = std::mem::take(&mut list.tail);
-        self.write_bytes -= freed.bytes.len();
+        self.write_bytes -= freed.bytes();
         self.metrics.rows_removed += freed.len() as u64;
     }
 
@@ -150,7 +155,7 @@ impl Session {
         let tail = Arc::make_mut(&mut list.tail);
         for row in rows {
             tail.push(row);
-            self.write_bytes += row.len();
+            self.write_bytes += row.len() + size_of::<usize>();
             self.metrics.rows_updated += 1;
             if self.write_bytes > self.scope.limits.write_bytes_max {
                 break;
@@ -166,7 +171,7 @@ impl Session {
         if elements <= limit {
             return Ok(());
         }
-        Err(self.limit("list_elements_max", "elements", limit, Some(variable), Some(group)))
+        Err(self.limit("list_elements_max", "elements in a list", limit, Some(variable), Some(group)))
     }
 
     fn load_list(&mut self, variable: usize, place: u16, group: GroupId) -> Result<(), StateError> {
@@ -201,23 +206,25 @@ impl Session {
 
     /// Reads the headers that no operation needed yet, in one sorted multi-get per 128.
     fn load_headers(&mut self, variable: usize, place: u16, groups: &[GroupId]) -> Result<(), StateError> {
-        let unread: Vec<GroupId> =
-            groups.iter().copied().filter(|group| self.lists.get(&(*group, place)).is_some_and(|list| list.header.is_none())).collect();
-        let keys = unread.iter().map(|group| self.state_key(variable, *group)).collect::<Vec<_>>();
-        let mut headers = Vec::with_capacity(unread.len());
-        read_sorted(&*self.store, &keys, &mut |_, record| {
-            headers.push(record.map(parse_list_header).transpose()?);
-            Ok(())
-        })?;
-        for (group, header) in unread.into_iter().zip(headers) {
-            if let Some(list) = self.lists.get_mut(&(group, place)) {
-                list.header = Some(header);
+        let unread = |group: &GroupId| self.lists.get(&(*group, place)).is_some_and(|list| list.header.is_none());
+        let unread: Vec<GroupId> = groups.iter().copied().filter(unread).collect();
+        let id = self.variable_id(variable);
+        let Self { store, lists, groups, scope, .. } = self;
+        read_groups(&**store, groups, (scope.step, id), &unread, |group, record| {
+            if let Some(list) = lists.get_mut(&(group, place)) {
+                list.header = Some(record.map(parse_list_header).transpose()?);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    fn finish_list(&mut self, variable: usize, group: GroupId, list: ListState, out: &mut Output) -> Result<(), StateError> {
+    fn finish_list(
+        &mut self,
+        variable: usize,
+        group: GroupId,
+        list: ListState,
+        out: &mut Output,
+    ) -> Result<(), StateError> {
         let Some(declared) = self.variables.get(variable) else { return Ok(()) };
         let (id, schema_id) = (declared.id, declared.schema_id);
         let expiry_ms = self.write_expiry(variable);
@@ -300,7 +307,7 @@ impl Session {
         let mut from = header_key.to_vec();
         from.extend_from_slice(&header.first.to_be_bytes());
         let to = successor(header_key.to_vec());
-        scan_checked(&*self.store, &from, &to, &mut |key, record| {
+        scan_checked(&*self.store, Family::State, &from, &to, &mut |key, record| {
             let sequence = parse_sequence(parse_state_key(key)?.suffix)?;
             let stored = parse_row_record(record)?;
             if sequence >= end {
@@ -313,7 +320,7 @@ impl Session {
                 Some(old_ms) => out.index_delete(key_group, old_ms, key),
                 None => {}
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         Ok(kept_indexes)
     }
@@ -335,19 +342,4 @@ impl ListHeader {
         }
         (self.count > 0).then_some(self)
     }
-}
-
-/// A scan of family `State` that ends at the first error of `visit`.
-pub(super) fn scan_checked(
-    reader: &(impl Reader + ?Sized),
-    from: &[u8],
-    to: &[u8],
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StateError>,
-) -> Result<(), StateError> {
-    let mut result = Ok(());
-    reader.scan(Family::State, from, to, &mut |key, record| {
-        result = visit(key, record);
-        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
-    result
 }

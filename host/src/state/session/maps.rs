@@ -1,21 +1,24 @@
 //! Map states of a session: one record per entry, and per key an overlay of the entries that the batch touched.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::super::codec::{RowKind, StoredRow, expired, push_row_record, row_record_len};
 use super::super::error::StateError;
 use super::super::keys::{parse_state_key, successor};
-use super::super::store::{Family, get};
+use super::super::store::{Family, get, scan_checked};
 use super::cursor::{Cursor, MapCursor};
 use super::finish::Output;
-use super::lists::scan_checked;
 use super::values::{Committed, single_row};
 use super::{GroupId, Session, read_sorted};
 
 /// Entries whose absence or expiry a session remembers after a read, over all maps. Past it they are read again: at the
 /// commit, if they are written.
 const READS_REMEMBERED_MAX: usize = 100_000;
+
+/// What an entry takes beside its rows, about.
+const ENTRY_BYTES: usize = 64;
 
 /// Which part of a map's entries a read gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +69,9 @@ impl MapState {
             None if self.complete => Found::None,
             None => Found::InStore,
             Some(Entry { current: EntryChange::Written(_), .. }) => Found::Written,
-            Some(Entry { current: EntryChange::Removed, .. } | Entry { committed: Committed::Absent, .. }) => Found::None,
+            Some(Entry { current: EntryChange::Removed, .. } | Entry { committed: Committed::Absent, .. }) => {
+                Found::None
+            }
             Some(Entry { committed: Committed::Present(expiry_ms), .. }) if expired(*expiry_ms, now_ms) => Found::None,
             Some(_) => Found::InStore,
         }
@@ -84,8 +89,13 @@ impl MapState {
 }
 
 impl Entry {
-    fn written_bytes(&self) -> usize {
-        if let EntryChange::Written(row) = &self.current { row.len() } else { 0 }
+    /// Bytes that count as written.
+    fn bytes(&self, key: &[u8]) -> usize {
+        match &self.current {
+            EntryChange::AsCommitted => 0,
+            EntryChange::Written(row) => ENTRY_BYTES + key.len() + row.len(),
+            EntryChange::Removed => ENTRY_BYTES + key.len(),
+        }
     }
 }
 
@@ -123,16 +133,7 @@ impl Session {
     /// # Errors
     /// `STATE_LIMIT_EXCEEDED`; `STATE_MISUSE` if the variable is no map.
     pub fn map_put(&mut self, variable: usize, group: GroupId, key: &[u8], row: &[u8]) -> Result<(), StateError> {
-        let place = self.map_place(variable)?;
-        let map = self.maps.entry((group, place)).or_default();
-        let entries_before = map.entries.len();
-        let entry = map.entry(key);
-        self.write_bytes += row.len();
-        self.write_bytes -= entry.written_bytes();
-        entry.current = EntryChange::Written(row.into());
-        if map.entries.len() > entries_before {
-            self.write_bytes += key.len();
-        }
+        self.change_entry(variable, group, key, EntryChange::Written(row.into()))?;
         self.metrics.rows_updated += 1;
         self.check_room(variable, group)
     }
@@ -142,15 +143,7 @@ impl Session {
     /// # Errors
     /// `STATE_LIMIT_EXCEEDED`; `STATE_MISUSE` if the variable is no map.
     pub fn map_remove(&mut self, variable: usize, group: GroupId, key: &[u8]) -> Result<(), StateError> {
-        let place = self.map_place(variable)?;
-        let map = self.maps.entry((group, place)).or_default();
-        let entries_before = map.entries.len();
-        let entry = map.entry(key);
-        self.write_bytes -= entry.written_bytes();
-        entry.current = EntryChange::Removed;
-        if map.entries.len() > entries_before {
-            self.write_bytes += key.len();
-        }
+        self.change_entry(variable, group, key, EntryChange::Removed)?;
         self.metrics.rows_removed += 1;
         self.check_room(variable, group)
     }
@@ -184,9 +177,9 @@ impl Session {
         let now_ms = self.scope.now_ms;
         let map = self.maps.entry((group, place)).or_default();
         let mut removed = 0;
-        let mut freed = 0;
+        let write_bytes = &mut self.write_bytes;
         Arc::make_mut(&mut map.entries).retain(|key, entry| {
-            freed += entry.written_bytes();
+            *write_bytes -= entry.bytes(key);
             let there = match (&entry.current, entry.committed) {
                 (EntryChange::Written(_), _) => true,
                 (EntryChange::AsCommitted, Committed::Present(expiry_ms)) => !expired(expiry_ms, now_ms),
@@ -195,12 +188,26 @@ impl Session {
             removed += u64::from(there);
             entry.current = EntryChange::Removed;
             let stored = matches!(entry.committed, Committed::Present(_));
-            freed += if stored { 0 } else { key.len() };
+            *write_bytes += if stored { entry.bytes(key) } else { 0 };
             stored
         });
-        self.write_bytes = self.write_bytes.saturating_sub(freed);
         self.metrics.rows_removed += removed;
         self.check_room(variable, group)
+    }
+
+    fn change_entry(
+        &mut self,
+        variable: usize,
+        group: GroupId,
+        key: &[u8],
+        change: EntryChange,
+    ) -> Result<(), StateError> {
+        let place = self.map_place(variable)?;
+        let entry = self.maps.entry((group, place)).or_default().entry(key);
+        self.write_bytes -= entry.bytes(key);
+        entry.current = change;
+        self.write_bytes += entry.bytes(key);
+        Ok(())
     }
 
     fn find_entry(&self, place: u16, group: GroupId, key: &[u8]) -> Found {
@@ -243,21 +250,16 @@ impl Session {
         }
         let to = successor(from.clone());
         let entries = Arc::make_mut(&mut map.entries);
-        let write_bytes = &mut self.write_bytes;
-        let mut too_many = false;
-        scan_checked(&*self.store, &from, &to, &mut |key, record| {
-            if *write_bytes > bytes_max {
-                too_many = true;
-                return Ok(());
-            }
+        let mut bytes = self.write_bytes;
+        scan_checked(&*self.store, Family::State, &from, &to, &mut |key, record| {
             let suffix = parse_state_key(key)?.suffix;
             let committed = Committed::Present(single_row(record, schema_id)?.expiry_ms);
-            *write_bytes += suffix.len();
+            bytes += ENTRY_BYTES + suffix.len();
             entries.entry(suffix.into()).or_default().committed = committed;
-            Ok(())
+            Ok(if bytes > bytes_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        if too_many {
-            return self.check_room(variable, group);
+        if bytes > bytes_max {
+            return Err(self.too_many_bytes(variable, group));
         }
         for entry in entries.values_mut().filter(|entry| entry.committed == Committed::Unknown) {
             entry.committed = Committed::Absent;
@@ -295,7 +297,8 @@ impl Session {
                     EntryChange::AsCommitted => {}
                     EntryChange::Written(row) => {
                         let stored = StoredRow { kind: RowKind::Single, schema_id, expiry_ms, row };
-                        out.state.put_with(&key, row_record_len(row.len(), expiry_ms), |out| push_row_record(out, stored));
+                        out.state
+                            .put_with(&key, row_record_len(row.len(), expiry_ms), |out| push_row_record(out, stored));
                         out.reindex(key_group, committed, expiry_ms, &key);
                         self.metrics.add_rows(id, i64::from(committed == Committed::Absent));
                     }
@@ -328,7 +331,7 @@ impl Session {
         }
         let schema_id = self.schema_id(variable);
         let mut found = Vec::with_capacity(keys.len());
-        read_sorted(&*self.store, &keys, &mut |_, record| {
+        read_sorted(&*self.store, &keys, |_, record| {
             found.push(match record {
                 None => Committed::Absent,
                 Some(record) => Committed::Present(single_row(record, schema_id)?.expiry_ms),

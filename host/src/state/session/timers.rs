@@ -5,15 +5,18 @@
 //! can be opened one after another, and only one group's due keys are held at a time.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use super::super::codec::{parse_timers_record, push_timers_record};
 use super::super::error::StateError;
 use super::super::keys::{TIMERS_VARIABLE, parse_timer_key, push_state_key, push_timer_key, time_range};
-use super::super::store::Family;
+use super::super::store::{Family, scan_checked};
 use super::finish::Output;
-use super::{GroupId, Session, read_sorted};
+use super::{GroupId, Session, read_groups};
 use crate::record::{GroupingKey, key_group};
+
+/// What a timer counts as written: its place in the record of its key, and its entry in the index.
+const TIMER_BYTES: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Timers {
@@ -64,10 +67,13 @@ impl KeyTimers {
         self.changed.get_or_insert_with(|| self.committed.clone())
     }
 
-    fn insert(&mut self, expiry_ms: i64) {
-        if let Err(place) = self.current().binary_search(&expiry_ms) {
+    /// Puts a timer in; false if it is there.
+    fn insert(&mut self, expiry_ms: i64) -> bool {
+        let found = self.current().binary_search(&expiry_ms);
+        if let Err(place) = found {
             self.change().insert(place, expiry_ms);
         }
+        found.is_err()
     }
 
     /// Takes a timer out; false if it is not there.
@@ -127,7 +133,10 @@ impl Timers {
 
     fn changed(&self) -> Vec<GroupId> {
         let groups = (0..).zip(&self.of_groups);
-        groups.filter(|(_, timers)| timers.as_ref().is_some_and(|timers| timers.changed.is_some())).map(|(group, _)| group).collect()
+        groups
+            .filter(|(_, timers)| timers.as_ref().is_some_and(|timers| timers.changed.is_some()))
+            .map(|(group, _)| group)
+            .collect()
     }
 }
 
@@ -137,21 +146,13 @@ impl Session {
     /// # Errors
     /// The disk, or damage.
     pub fn prefetch_timers(&mut self, groups: &[GroupId]) -> Result<(), StateError> {
-        let mut unread: Vec<GroupId> = groups.iter().copied().filter(|group| self.timers.get(*group).is_none()).collect();
-        self.sort_by_state_key(&mut unread);
+        let mut unread: Vec<GroupId> =
+            groups.iter().copied().filter(|group| self.timers.get(*group).is_none()).collect();
+        self.groups.sort_by_state_key(&mut unread);
         unread.dedup();
-        let keys: Vec<Vec<u8>> = unread
-            .iter()
-            .map(|group| {
-                let mut key = Vec::new();
-                push_state_key(&mut key, self.scope.step, TIMERS_VARIABLE, self.groups.key(*group));
-                key
-            })
-            .collect();
-        let Self { store, timers, .. } = self;
-        read_sorted(&**store, &keys, &mut |position, record| match unread.get(position) {
-            Some(group) => timers.loaded(*group, record),
-            None => Ok(()),
+        let Self { store, timers, groups, scope, .. } = self;
+        read_groups(&**store, groups, (scope.step, TIMERS_VARIABLE), &unread, |group, record| {
+            timers.loaded(group, record)
         })
     }
 
@@ -176,10 +177,16 @@ impl Session {
         if open {
             timers.log().registered.insert(expiry_ms);
         }
-        timers.insert(expiry_ms);
-        let limit = self.scope.limits.timers_per_key_max;
-        if timers.current().len() > limit {
-            return Err(self.limit("timers_per_key_max", "timers of a key", limit as u64, None, Some(group)));
+        if timers.insert(expiry_ms) {
+            self.write_bytes += TIMER_BYTES;
+        }
+        let timers_max = self.scope.limits.timers_per_key_max;
+        if timers.current().len() > timers_max {
+            return Err(self.limit("timers_per_key_max", "timers of one key", timers_max as u64, None, Some(group)));
+        }
+        let bytes_max = self.scope.limits.write_bytes_max;
+        if self.write_bytes > bytes_max {
+            return Err(self.limit("write_bytes_max", "bytes written", bytes_max as u64, None, Some(group)));
         }
         Ok(())
     }
@@ -207,10 +214,12 @@ impl Session {
     /// # Errors
     /// None today; the answer leaves room for a store that must prepare.
     pub fn open_due(&mut self, threshold_ms: i64) -> Result<(), StateError> {
+        self.timers.of_groups.iter_mut().flatten().for_each(|timers| timers.log = None);
         let mut changed = self.timers.changed();
-        self.sort_by_key(&mut changed);
+        self.groups.sort_by_key(&mut changed);
         let next = self.scope.range.start;
-        self.timers.phase = Some(Phase { threshold_ms, next, changed: changed.into_iter(), queue: Vec::new().into_iter() });
+        self.timers.phase =
+            Some(Phase { threshold_ms, next, changed: changed.into_iter(), queue: Vec::new().into_iter() });
         Ok(())
     }
 
@@ -224,7 +233,10 @@ impl Session {
         out.clear();
         loop {
             let Some(phase) = &mut self.timers.phase else {
-                return Err(StateError::Misuse { variable: "(timers)".to_owned(), message: "the timer phase is not open" });
+                return Err(StateError::Misuse {
+                    variable: "(timers)".to_owned(),
+                    message: "the timer phase is not open",
+                });
             };
             let threshold_ms = phase.threshold_ms;
             if let Some(group) = phase.queue.next() {
@@ -281,7 +293,7 @@ impl Session {
         self.prefetch_timers(&groups)?;
         groups.sort_unstable();
         groups.dedup();
-        self.sort_by_key(&mut groups);
+        self.groups.sort_by_key(&mut groups);
         let mut due: Vec<(i64, GroupId)> = groups
             .into_iter()
             .filter_map(|group| {
@@ -301,22 +313,15 @@ impl Session {
         };
         let (from, to) = time_range(self.scope.step, key_group, from_ms, threshold_ms);
         let mut rows = Vec::new();
-        let mut found: Vec<(u64, std::ops::Range<usize>)> = Vec::new();
-        let mut result = Ok(());
-        self.store.scan(Family::Timers, &from, &to, &mut |key, _| match parse_timer_key(key) {
-            Ok((_, key)) => {
-                let begin = rows.len();
-                rows.extend_from_slice(key.row);
-                found.push((key.hash, begin..rows.len()));
-                ControlFlow::Continue(())
-            }
-            Err(error) => {
-                result = Err(error);
-                ControlFlow::Break(())
-            }
+        let mut found: Vec<(u64, Range<usize>)> = Vec::new();
+        scan_checked(&*self.store, Family::Timers, &from, &to, &mut |key, _| {
+            let (_, key) = parse_timer_key(key)?;
+            let begin = rows.len();
+            rows.extend_from_slice(key.row);
+            found.push((key.hash, begin..rows.len()));
+            Ok(ControlFlow::Continue(()))
         })?;
-        result?;
-        let row = |place: &std::ops::Range<usize>| rows.get(place.clone()).unwrap_or_default();
+        let row = |place: &Range<usize>| rows.get(place.clone()).unwrap_or_default();
         found.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| row(&a.1).cmp(row(&b.1))));
         found.dedup_by(|a, b| a.0 == b.0 && row(&a.1) == row(&b.1));
         Ok(found.into_iter().map(|(hash, place)| self.enter(GroupingKey { hash, row: row(&place) })).collect())
@@ -345,7 +350,9 @@ impl Session {
         let mut record = Vec::new();
         for &group in groups {
             let Some(timers) = self.timers.get(group) else { continue };
-            let Some(changed) = timers.changed.as_ref().filter(|changed| **changed != timers.committed) else { continue };
+            let Some(changed) = timers.changed.as_ref().filter(|changed| **changed != timers.committed) else {
+                continue;
+            };
             let key = self.groups.key(group);
             let key_group = self.key_group_of(group);
             state_key.clear();

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use super::super::codec::{RowKind, parse_list_header, parse_row_record};
 use super::super::error::StateError;
 use super::super::keys::{StateKey, parse_sequence, parse_state_key, parse_ttl_key, state_key, time_range};
-use super::super::store::Family;
+use super::super::store::{Family, scan_checked};
 use super::lists::Base;
 use super::maps::EntryChange;
 use super::values::Change;
@@ -44,15 +44,11 @@ impl Session {
             return Ok(expired);
         };
         let (from, to) = time_range(self.scope.step, key_group, from_ms, self.scope.now_ms);
-        let mut result = Ok(());
-        self.store.scan(Family::Ttl, &from, &to, &mut |key, _| {
-            match parse_ttl_key(key) {
-                Ok((expiry_ms, record_key)) => expired.push((record_key, expiry_ms)),
-                Err(error) => result = Err(error),
-            }
-            if result.is_ok() && expired.len() < entries_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        scan_checked(&*self.store, Family::Ttl, &from, &to, &mut |key, _| {
+            let (expiry_ms, record_key) = parse_ttl_key(key)?;
+            expired.push((record_key, expiry_ms));
+            Ok(if expired.len() < entries_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
-        result?;
         expired.sort_unstable();
         Ok(expired)
     }
@@ -66,9 +62,9 @@ impl Session {
         // A record may have a stale entry beside its own: it is looked up for each.
         let keys: Vec<&[u8]> = expired.iter().map(|(key, _)| key.as_slice()).collect();
         let mut kinds: Vec<Option<RowKind>> = Vec::with_capacity(keys.len());
-        read_sorted(&*self.store, &keys, &mut |position, record| {
+        read_sorted(&*self.store, &keys, |position, record| {
             let stored = record.map(parse_row_record).transpose()?;
-            let expiry_ms = expired.get(position).map(|(_, expiry_ms)| *expiry_ms);
+            let expiry_ms = expired.get(position as usize).map(|(_, expiry_ms)| *expiry_ms);
             kinds.push(stored.filter(|stored| stored.expiry_ms == expiry_ms).map(|stored| stored.kind));
             Ok(())
         })?;
@@ -96,25 +92,40 @@ impl Session {
     /// Whether the batch wrote over the record or deleted it, so that the commit takes care of it and its index entry.
     fn rewritten(&self, record: StateKey<'_>, kind: RowKind) -> bool {
         let Some(group) = self.groups.find(record.key) else { return false };
-        let Some(variable) = self.variables.iter().position(|variable| variable.id == record.variable) else { return false };
+        let Some(variable) = self.variables.iter().position(|variable| variable.id == record.variable) else {
+            return false;
+        };
         match (self.places.get(variable), kind) {
             (Some(Place::Value(place)), _) => {
-                matches!(self.values.change(self.values.slot(group, *place)), Some(Change::Written(_) | Change::Cleared))
+                matches!(
+                    self.values.change(self.values.slot(group, *place)),
+                    Some(Change::Written(_) | Change::Cleared)
+                )
             }
             (Some(Place::Map(place)), _) => self
                 .maps
                 .get(&(group, *place))
                 .and_then(|map| map.entries.get(record.suffix))
                 .is_some_and(|entry| !matches!(entry.current, EntryChange::AsCommitted)),
-            (Some(Place::List(place)), _) => self.lists.get(&(group, *place)).is_some_and(|list| list.base != Base::Kept),
+            (Some(Place::List(place)), _) => {
+                self.lists.get(&(group, *place)).is_some_and(|list| list.base != Base::Kept)
+            }
             (None, _) => false,
         }
     }
 
     /// Notes that an element goes: with the batch's own changes of the list, or else in `lists`.
-    fn evict_element(&mut self, record: StateKey<'_>, lists: &mut BTreeMap<Vec<u8>, Vec<u64>>) -> Result<(), StateError> {
+    fn evict_element(
+        &mut self,
+        record: StateKey<'_>,
+        lists: &mut BTreeMap<Vec<u8>, Vec<u64>>,
+    ) -> Result<(), StateError> {
         let sequence = parse_sequence(record.suffix)?;
-        let place = self.variables.iter().position(|variable| variable.id == record.variable).and_then(|variable| self.places.get(variable));
+        let place = self
+            .variables
+            .iter()
+            .position(|variable| variable.id == record.variable)
+            .and_then(|variable| self.places.get(variable));
         if let (Some(Place::List(place)), Some(group)) = (place, self.groups.find(record.key))
             && let Some(list) = self.lists.get_mut(&(group, *place))
         {
@@ -129,7 +140,7 @@ impl Session {
     fn evict_from_lists(&mut self, lists: BTreeMap<Vec<u8>, Vec<u64>>) -> Result<(), StateError> {
         let (keys, mut evicted): (Vec<Vec<u8>>, Vec<Vec<u64>>) = lists.into_iter().unzip();
         let mut headers = Vec::with_capacity(keys.len());
-        read_sorted(&*self.store, &keys, &mut |_, record| {
+        read_sorted(&*self.store, &keys, |_, record| {
             headers.push(record.map(parse_list_header).transpose()?);
             Ok(())
         })?;
