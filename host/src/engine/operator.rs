@@ -233,7 +233,7 @@ pub enum OperatorError {
         /// The last lines that the processor logged or printed.
         log_tail: Vec<String>,
         /// Wasm frames, innermost first; may be empty.
-        backtrace: String,
+        backtrace: Box<str>,
         /// The grouping key as JSON, where known.
         key: Option<String>,
     },

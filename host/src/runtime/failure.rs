@@ -213,7 +213,14 @@ pub(super) fn trap(
         }
         keys.clear();
     }
-    OperatorError::Trap { code, export, message, log_tail: host.log.tail(), backtrace, key: keys.pop() }
+    OperatorError::Trap {
+        code,
+        export,
+        message,
+        log_tail: host.log.tail(),
+        backtrace: backtrace.into(),
+        key: keys.pop(),
+    }
 }
 
 fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static str, String) {
