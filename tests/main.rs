@@ -12,6 +12,9 @@
     reason = "a test that cannot go on fails, says so, and may be told how long to run"
 )]
 
+mod durability;
+mod native_query;
 mod recovery;
 mod support;
+mod tally;
 mod tidy;
