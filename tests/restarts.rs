@@ -260,6 +260,9 @@ fn a_damaged_snapshot_is_passed_over_for_an_older_one() {
     let mut running = place.open().unwrap();
 
     assert_eq!(running.recovered().snapshot.as_deref(), older.file_name().unwrap().to_str());
+    running.close().unwrap();
+    let mut running = place.open().unwrap();
+    assert_eq!(running.recovered().applied, 0, "the damaged one was made anew");
     drain(&mut running).unwrap();
     assert!(place.published() == Place::undisturbed());
 }

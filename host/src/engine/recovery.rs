@@ -61,7 +61,8 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
 
     let mut recovered = Recovered { new: checkpoint.is_new(), last_batch: head.last_batch, ..Recovered::default() };
     let StateStore { store, rocks } = open_store(&checkpoint, parts.store, head.generation, &mut recovered)?;
-    let last_run = if store.applied()?.batch == head.last_batch { LastRun::Clean } else { LastRun::Cut };
+    let snapshot_batch = store.applied()?.batch;
+    let last_run = if snapshot_batch == head.last_batch { LastRun::Clean } else { LastRun::Cut };
     recovered.applied = apply_again(store.as_ref(), &history)?;
     faults::point("recovery.state-applied");
 
@@ -102,7 +103,9 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     let History { head, batches, .. } = history;
     Ok(Query {
         ranges: worker_ranges(key_groups, settings.workers),
-        snapshots: rocks.map(|rocks| Snapshots::new(rocks, checkpoint.snapshots(), settings.retention, batches)),
+        snapshots: rocks.map(|rocks| {
+            Snapshots::new(rocks, checkpoint.snapshots(), settings.retention, snapshot_batch, batches)
+        }),
         due: Arc::new(due),
         rowless: Rowless::default(),
         clock: parts.clock,

@@ -32,10 +32,16 @@ pub(super) struct Snapshots {
 }
 
 impl Snapshots {
-    /// For a store that has been recovered; `batches` are those of the log.
-    pub(super) fn new(store: Arc<RocksStore>, folder: SnapshotFolder, retention: Retention, batches: Vec<Retained>) -> Self {
-        let newest = folder.list().ok().and_then(|names| names.last().copied());
-        let since = batches.iter().filter(|batch| newest.is_none_or(|newest| batch.batch_id > newest.batch_id));
+    /// For a store that has been recovered up to `snapshot_batch` from a snapshot (newer ones are damaged), and from there on
+    /// with `batches`, those of the log.
+    pub(super) fn new(
+        store: Arc<RocksStore>,
+        folder: SnapshotFolder,
+        retention: Retention,
+        snapshot_batch: Option<u64>,
+        batches: Vec<Retained>,
+    ) -> Self {
+        let since = batches.iter().filter(|batch| Some(batch.batch_id) > snapshot_batch);
         let (batches_since, bytes_since) =
             since.fold((0, 0), |(count, bytes), batch| (count + 1, bytes + batch.record.bytes));
         Self { store, folder, retention, batches: batches.into(), batches_since, bytes_since, running: None }
