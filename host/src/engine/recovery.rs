@@ -103,9 +103,8 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     let History { head, batches, .. } = history;
     Ok(Query {
         ranges: worker_ranges(key_groups, settings.workers),
-        snapshots: rocks.map(|rocks| {
-            Snapshots::new(rocks, checkpoint.snapshots(), settings.retention, snapshot_batch, batches)
-        }),
+        snapshots: rocks
+            .map(|rocks| Snapshots::new(rocks, checkpoint.snapshots(), settings.retention, snapshot_batch, batches)),
         due: Arc::new(due),
         rowless: Rowless::default(),
         clock: parts.clock,
@@ -143,14 +142,19 @@ fn refuse_other_settings(
             if before != now {
                 return Err(QueryError::mismatch(
                     "STATE_STORE_INVALID_CONFIG_AFTER_RESTART",
-                    format!("the {what} was {before} in this checkpoint and is {now} now; it cannot change. Go back, or start with a new checkpoint."),
+                    format!(
+                        "the {what} was {before} in this checkpoint and is {now} now; it cannot change. Go back, or start with a new checkpoint."
+                    ),
                 ));
             }
         }
         if step.key != plan.key.to_string() {
             return Err(QueryError::mismatch(
                 "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
-                format!("the grouping key was {} in this checkpoint and is {} now; it cannot change. Is it the checkpoint of another query?", step.key, plan.key),
+                format!(
+                    "the grouping key was {} in this checkpoint and is {} now; it cannot change. Is it the checkpoint of another query?",
+                    step.key, plan.key
+                ),
             ));
         }
     }

@@ -65,7 +65,8 @@ impl Snapshots {
             self.wait();
             self.forget(checkpoint, log)?;
         }
-        let due = self.batches_since >= self.retention.snapshot_batches || self.bytes_since >= self.retention.snapshot_bytes;
+        let due =
+            self.batches_since >= self.retention.snapshot_batches || self.bytes_since >= self.retention.snapshot_bytes;
         if due && self.running.is_none() {
             // What comes before the snapshot can then be removed as whole segments.
             log.roll()?;
@@ -92,9 +93,8 @@ impl Snapshots {
         let name = SnapshotName { generation: head.generation, batch_id };
         let (store, folder) = (Arc::clone(&self.store), self.folder.clone());
         (self.batches_since, self.bytes_since) = (0, 0);
-        self.running = Some(std::thread::spawn(move || {
-            folder.take(name, |path| store.snapshot(path).map_err(QueryError::from))
-        }));
+        self.running =
+            Some(std::thread::spawn(move || folder.take(name, |path| store.snapshot(path).map_err(QueryError::from))));
     }
 
     /// Waits for the snapshot that is being taken, if there is one.
@@ -104,7 +104,10 @@ impl Snapshots {
             Some(Ok(Err(error))) => error.to_string(),
             Some(Err(_)) => "the thread that took it panicked".to_owned(),
         };
-        tracing::warn!(code = "SNAPSHOT_FAILED", "a snapshot of the state could not be taken and is tried again later: {failure}");
+        tracing::warn!(
+            code = "SNAPSHOT_FAILED",
+            "a snapshot of the state could not be taken and is tried again later: {failure}"
+        );
     }
 
     /// Removes old snapshots, and what only they needed.
