@@ -74,25 +74,15 @@ impl DirectorySink {
         let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         let batches: Vec<u64> = names.iter().filter_map(|name| self.batch_of(name)).collect();
         let ledger = match self.read_ledger()? {
+            // Another query took the directory but never published anything.
+            Some(LedgerFile { published: None, query_id: owner, .. }) if owner != query_id && batches.is_empty() => {
+                self.write_ledger(query_id, None)?
+            }
             Some(ledger) => ledger,
             None => {
                 self.refuse_foreign_files(&names)?;
-                self.write_ledger(&LedgerFile {
-                    version: LEDGER_VERSION,
-                    query_id: query_id.to_owned(),
-                    published: None,
-                })?
+                self.write_ledger(query_id, None)?
             }
-        };
-        let ledger = match ledger {
-            // Another query took the directory but never published anything.
-            LedgerFile { published: None, query_id: owner, .. } if owner != query_id && batches.is_empty() => self
-                .write_ledger(&LedgerFile {
-                    version: LEDGER_VERSION,
-                    query_id: query_id.to_owned(),
-                    published: None,
-                })?,
-            ledger => ledger,
         };
         self.check_owner(&ledger, query_id)?;
         for name in names.iter().filter(|name| self.is_unfinished(name)) {
@@ -156,8 +146,7 @@ impl DirectorySink {
             ));
         }
         self.disk.sync_dir(&self.path).map_err(failed)?;
-        let query_id = self.query_id.clone();
-        self.write_ledger(&LedgerFile { version: LEDGER_VERSION, query_id, published: Some(entry.clone()) })?;
+        self.write_ledger(&self.query_id, Some(entry.clone()))?;
         self.ahead_of_ledger.clear();
         Ok(())
     }
@@ -246,13 +235,13 @@ impl DirectorySink {
         Ok(Some(ledger))
     }
 
-    fn write_ledger(&self, ledger: &LedgerFile) -> Result<LedgerFile, WriteError> {
+    fn write_ledger(&self, query_id: &str, published: Option<Ledger>) -> Result<LedgerFile, WriteError> {
         let path = self.path.join(LEDGER_NAME);
+        let ledger = LedgerFile { version: LEDGER_VERSION, query_id: query_id.to_owned(), published };
         let bytes =
-            serde_json::to_vec(ledger).map_err(|error| WriteError::defect(&path.display().to_string(), error))?;
+            serde_json::to_vec(&ledger).map_err(|error| WriteError::defect(&path.display().to_string(), error))?;
         write_durably(self.disk.as_ref(), &path, &bytes).map_err(|error| WriteError::failed(&path, error))?;
-        let (version, query_id, published) = (ledger.version, ledger.query_id.clone(), ledger.published.clone());
-        Ok(LedgerFile { version, query_id, published })
+        Ok(ledger)
     }
 
     /// Twenty digits hold every batch id, so that names sort as batches do.

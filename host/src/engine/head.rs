@@ -63,16 +63,21 @@ impl Head {
         self.watermark = Watermark::restored(watermark, header.event_time_max_us, header.time.watermark_ms);
         self.bootstrap = header.bootstrap;
         self.state_rows = header.steps.iter().map(|step| step.state_rows).sum();
+        self.read_up_to(header);
+        for part in &header.sinks {
+            self.rows_published.retain(|(role, _)| *role != part.role);
+            self.rows_published.push((part.role, part.rows_total));
+        }
+    }
+
+    /// Takes over where the sources of a batch stand.
+    pub fn read_up_to(&mut self, header: &CommitHeader) {
         for source in &header.sources {
             let last = match source.role {
                 SourceRole::Input => &mut self.input,
                 SourceRole::InitialState => &mut self.initial_state,
             };
             *last = Some(source.range.clone());
-        }
-        for part in &header.sinks {
-            self.rows_published.retain(|(role, _)| *role != part.role);
-            self.rows_published.push((part.role, part.rows_total));
         }
     }
 

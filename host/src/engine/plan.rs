@@ -139,7 +139,7 @@ fn plan(query: &Query, kind: BatchKind, role: SourceRole, now_ms: i64, slice: Sl
         role,
         bootstrap: query.head.bootstrap,
         time: TimerValues {
-            processing_time_ms: now_ms.max(query.head.last_time_ms),
+            processing_time_ms: now_ms,
             watermark_ms: match kind {
                 BatchKind::Bootstrap => query.head.watermark.last_ms(),
                 BatchKind::Input | BatchKind::Rowless => query.head.watermark.next_ms(),

@@ -13,9 +13,6 @@ use crate::state::{Applied, Changes, Store};
 
 /// Publishes a batch that has just been committed, and moves the query behind it.
 pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {
-    // Until this is through, the query must not plan another batch: none is committed while an earlier one is
-    // unpublished.
-    query.poisoned = true;
     for outlet in std::iter::once(&mut query.output).chain(&mut query.quarantine) {
         publish_to(&query.checkpoint, outlet, &query.pipeline.info.query_id, commit)?;
     }
@@ -28,7 +25,6 @@ pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Resu
     query.head.commit(&commit.header, query.settings.watermark.as_ref());
     query.pending_meta = Changes::default();
     query.pending_rows = 0;
-    query.poisoned = false;
     query.keep_snapshots(commit, at)
 }
 

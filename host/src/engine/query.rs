@@ -114,12 +114,15 @@ impl Query {
     /// Runs the next batch, if there is something to do.
     ///
     /// # Errors
-    /// The failure of the batch. Either nothing of it was committed, or the next start publishes it.
+    /// The failure of the batch. Either nothing of it was committed, or the next start publishes it. The query must then
+    /// be opened again: its source stands behind rows that were not committed.
     pub fn step(&mut self) -> Result<Step, QueryError> {
         if self.poisoned {
             return Err(QueryError::Poisoned);
         }
-        batch::run(self)
+        let step = batch::run(self);
+        self.poisoned = step.is_err();
+        step
     }
 
     /// Ends the query cleanly: what is not synced is, and the next start is quick.
@@ -171,8 +174,9 @@ impl Query {
         self.initial_state.is_some() && self.head.bootstrap != Bootstrap::Done
     }
 
+    /// The time of the next batch, never before that of the last.
     pub(super) fn now_ms(&self) -> Option<i64> {
-        self.clock.now_ms(self.head.next_batch())
+        Some(self.clock.now_ms(self.head.next_batch())?.max(self.head.last_time_ms))
     }
 
     pub(super) fn source_name(&self, role: SourceRole) -> String {

@@ -5,7 +5,7 @@ use super::super::contract::{check_sink, encode, entry, publish, sink_schema};
 use super::super::text::{CsvDialect, TextFormat};
 use super::*;
 use crate::disk::RealDisk;
-use crate::disk::testing::{Loss, RecordingDisk};
+use crate::disk::testing::{Failure, FaultyDisk, Loss, RecordingDisk, SyncKind};
 
 fn sink_of(disk: Arc<dyn Disk>, path: &Path, format: Format) -> DirectorySink {
     let encoding = match format {
@@ -147,40 +147,87 @@ fn types_that_a_format_cannot_hold_are_refused_at_once() {
     }
 }
 
-/// At every operation of a run, the disk is rebuilt as a power loss may leave it; the sink must then have every batch
-/// whose publishing had returned, and end up as the undisturbed one.
-#[test]
-fn a_power_loss_at_any_point_loses_nothing_and_doubles_nothing() {
+/// What is wrong in the directories that a power loss may leave, when the syncs of one kind are left out. At every
+/// operation of a run the disk is rebuilt, and the sink must have every batch whose publishing had returned, and end up
+/// as the undisturbed one.
+fn losses(left_out: Option<SyncKind>) -> Vec<String> {
     let (folder, rebuilt) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let disk = Arc::new(RecordingDisk::over(&[folder.path()]).unwrap());
+    let recording = Arc::new(RecordingDisk::over(&[folder.path()]).unwrap());
+    let disk = FaultyDisk::over(Arc::clone(&recording) as Arc<dyn Disk>);
+    if let Some(kind) = left_out {
+        disk.drop_syncs(move |of, _| of == kind);
+    }
     let path = folder.path().join("out");
-    let mut sink = sink_of(Arc::clone(&disk) as Arc<dyn Disk>, &path, Format::Jsonl);
+    let mut sink = sink_of(Arc::new(disk), &path, Format::Jsonl);
     sink.open("q", &sink_schema()).unwrap();
-    let mut acknowledged = Vec::new();
+    let mut told = vec![(0, None)];
     for batch in [1, 2, 4] {
         publish(&mut sink, batch).unwrap();
-        acknowledged.push((disk.operations(), batch));
+        told.push((recording.operations(), Some(batch)));
     }
-    let losses = [Loss::Unsynced, Loss::Nothing, Loss::Bytes].into_iter();
-    let losses: Vec<Loss> = losses.chain((0..8).map(|seed| Loss::Random { seed })).collect();
-    for point in 0..=disk.operations() {
-        for (number, loss) in losses.iter().enumerate() {
+    let kinds = [Loss::Unsynced, Loss::Nothing, Loss::Bytes].into_iter();
+    let kinds: Vec<Loss> = kinds.chain((0..8).map(|seed| Loss::Random { seed })).collect();
+    let mut wrong = Vec::new();
+    for point in 0..=recording.operations() {
+        let told = told.iter().rfind(|(operations, _)| *operations <= point).and_then(|(_, batch)| *batch);
+        for (number, loss) in kinds.iter().enumerate() {
             let root = rebuilt.path().join(format!("{point}-{number}"));
-            disk.rebuild(point, *loss, &[&root]).unwrap();
-            let told =
-                acknowledged.iter().filter(|(operations, _)| *operations <= point).map(|(_, batch)| *batch).max();
-            let at = format!("{loss:?} after {}", disk.describe(point));
-            let out = root.join("out");
-            let mut sink = open(&out).unwrap_or_else(|code| panic!("{code}: {at}"));
-            let published = match sink.published().unwrap() {
-                Published::UpTo(ledger) => Some(ledger.batch_id),
-                _ => None,
-            };
-            assert!(published >= told, "{at}");
-            for batch in [1, 2, 4].into_iter().filter(|batch| Some(*batch) > published) {
-                publish(&mut sink, batch).unwrap_or_else(|code| panic!("{code}: {at}"));
+            recording.rebuild(point, *loss, &[&root]).unwrap();
+            if let Err(problem) = recover(&root.join("out"), told, &visible(&path)) {
+                wrong.push(format!("{problem}, {loss:?} after {}", recording.describe(point)));
             }
-            assert_eq!(visible(&out), visible(&path), "{at}");
         }
+    }
+    wrong
+}
+
+fn recover(path: &Path, told: Option<u64>, whole: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+    let mut sink = open(path)?;
+    let published = match sink.published().map_err(|error| error.message)? {
+        Published::UpTo(ledger) => Some(ledger.batch_id),
+        Published::Nothing | Published::Unknown => None,
+    };
+    if published < told {
+        return Err(format!("{told:?} was told, {published:?} is there"));
+    }
+    for batch in [1, 2, 4].into_iter().filter(|batch| Some(*batch) > published) {
+        publish(&mut sink, batch)?;
+    }
+    if visible(path) == *whole { Ok(()) } else { Err("other files".to_owned()) }
+}
+
+#[test]
+fn a_power_loss_at_any_point_loses_nothing_and_doubles_nothing() {
+    assert_eq!(losses(None), [""; 0]);
+}
+
+#[test]
+fn without_its_syncs_a_power_loss_would_lose_something() {
+    for kind in [SyncKind::File, SyncKind::Folder] {
+        assert_ne!(losses(Some(kind)), [""; 0], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_at_any_point_is_an_error_and_the_batch_can_be_published_again() {
+    let mut operation = 0;
+    loop {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(FaultyDisk::over(Arc::new(RealDisk)));
+        let mut sink = sink_of(Arc::clone(&disk) as Arc<dyn Disk>, folder.path(), Format::Jsonl);
+        sink.open("q", &sink_schema()).unwrap();
+        disk.fail_at(disk.operations() + operation, Failure::DiskFull);
+        let result = publish(&mut sink, 1);
+        if result.is_err() {
+            assert_eq!(result, Err("SINK_WRITE_FAILED"));
+            publish(&mut open(folder.path()).unwrap(), 1).unwrap();
+        }
+        assert_eq!(visible(folder.path()).len(), 1);
+        assert_eq!(open(folder.path()).unwrap().published().unwrap(), Published::UpTo(entry(1)));
+        if result.is_ok() {
+            assert!(operation >= 8, "{operation}");
+            return;
+        }
+        operation += 1;
     }
 }
