@@ -40,7 +40,7 @@ pub enum StateError {
         supported: u32,
     },
     /// A batch or a key outgrew a limit.
-    #[error("{what} of {} exceed the limit of {limit} ({name})", subject(variable))]
+    #[error("{what} of {} exceed the limit of {limit}; write less in one batch, or raise limits.state.{name}", subject(variable))]
     Limit {
         /// Name of the setting.
         name: &'static str,
