@@ -233,14 +233,14 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
     match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => {
             let message = format!(
-                "one chunk of rows took more than {} ms; look for a loop without end, or raise limits.chunk_time_ms",
+                "one chunk of rows took more than {} ms; look for a loop without end, or raise limits.sandbox.chunk_time_ms",
                 limits.chunk_time_ms
             );
             return ("GUEST_DEADLINE", message);
         }
         Some(Trap::OutOfFuel) => {
             let message = format!(
-                "one chunk of rows took more than {} instructions; look for a loop without end, or raise limits.chunk_fuel",
+                "one chunk of rows took more than {} instructions; look for a loop without end, or raise limits.sandbox.chunk_fuel",
                 limits.chunk_fuel
             );
             return ("GUEST_FUEL", message);
@@ -259,7 +259,7 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
     // wasmtime does not export the type of this error.
     if cause.contains("fuel allocated for hostcalls") {
         let message = format!(
-            "it handed over more than {} bytes in one call; hand over less at once, or raise limits.host_call_bytes",
+            "it handed over more than {} bytes in one call; hand over less at once, or raise limits.sandbox.host_call_bytes",
             limits.host_call_bytes
         );
         return ("HOST_CALL_BYTES_EXCEEDED", message);

@@ -147,7 +147,7 @@ impl ResourceLimiter for Limiter {
         let total = self.memory_bytes.saturating_add(more);
         if total > self.memory_bytes_max {
             self.refused = Some(format!(
-                "it asked for {total} bytes of memory, it may have {}; keep less in memory, or raise limits.memory_bytes",
+                "it asked for {total} bytes of memory, it may have {}; keep less in memory, or raise limits.sandbox.memory_bytes",
                 self.memory_bytes_max
             ));
             return Ok(false);
@@ -170,7 +170,7 @@ impl ResourceLimiter for Limiter {
         let allowed = desired <= self.table_elements_max;
         if !allowed {
             self.refused = Some(format!(
-                "it asked for a table of {desired} elements, it may have {}; raise limits.table_elements",
+                "it asked for a table of {desired} elements, it may have {}; raise limits.sandbox.table_elements",
                 self.table_elements_max
             ));
         }
@@ -211,7 +211,7 @@ mod tests {
     fn what_was_refused_names_the_setting() {
         let mut limiter = limiter(100);
         assert!(!limiter.memory_growing(0, 101, None).unwrap());
-        assert!(limiter.refused().unwrap().contains("limits.memory_bytes"));
+        assert!(limiter.refused().unwrap().contains("limits.sandbox.memory_bytes"));
     }
 
     #[test]

@@ -96,7 +96,7 @@ fn a_guest_that_is_refused_memory_and_dies_is_out_of_memory() {
     let grow = "(if (i32.eq (memory.grow (i32.const 10000)) (i32.const -1)) (then unreachable)) (i32.const 128)";
     let error = failure(Metering::Epoch, Limits::default(), grow);
     assert_eq!(error.code(), "GUEST_MEMORY");
-    assert!(error.to_string().contains("limits.memory_bytes"), "{error}");
+    assert!(error.to_string().contains("limits.sandbox.memory_bytes"), "{error}");
 }
 
 #[test]
