@@ -50,8 +50,8 @@ Examples:
   tidemill replay --config query.toml --quiet --output json
   tidemill replay --config query.toml --changed-input replay
 
-Exit codes: 0 everything is as recorded; 3 a batch is not, it is the last one shown; 1 the batches cannot be replayed,
-for example SOURCE_FILE_CHANGED: a file that was read has changed since. How far back batches are retained is set by
+Exit codes: 0 everything is as recorded; 3 a batch is not, it is the last one shown; 1 the batches cannot be replayed, \
+for example SOURCE_FILE_CHANGED: a file that was read has changed since. How far back batches are retained is set by \
 retention.batches.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

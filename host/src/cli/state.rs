@@ -43,17 +43,18 @@ pub(super) struct StateArgs {
     scratch: Option<PathBuf>,
 }
 
-const EXAMPLES: &str = r#"Examples:
+const EXAMPLES: &str = "\
+Examples:
   tidemill state checkpoint list
-  tidemill state checkpoint get count --key '{"key":"a"}'
+  tidemill state checkpoint get count --key '{\"key\":\"a\"}'
   tidemill state checkpoint scan count --limit 10
   tidemill state checkpoint scan count --output json > count.jsonl
   tidemill state checkpoint timers
   tidemill state checkpoint metadata
 
-A key is a JSON object with the columns that the query groups by; `metadata` shows them. Rows come in the order of the
-hashes of their keys. A row whose TTL has passed is shown until a batch removes it, though the processor no longer sees
-it."#;
+A key is a JSON object with the columns that the query groups by; `metadata` shows them. Rows come in the order of the \
+hashes of their keys. A row whose TTL has passed is shown until a batch removes it, though the processor no longer sees \
+it.";
 
 #[derive(Debug, Subcommand)]
 enum Look {
