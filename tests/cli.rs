@@ -11,7 +11,9 @@ use flate2::read::GzDecoder;
 use insta::assert_snapshot;
 use tempfile::TempDir;
 
-use super::support::{EXAMPLES, Example, Said, component, fail_with, json_lines, published, rows, run, succeed, tidemill, write_at};
+use super::support::{
+    EXAMPLES, Example, Said, component, fail_with, json_lines, published, rows, run, succeed, tidemill, write_at,
+};
 
 mod inspect {
     use super::*;
@@ -36,9 +38,12 @@ mod inspect {
 
     #[test]
     fn with_key_and_schema_the_plan_is_shown() {
-        let said = succeed(
-            tidemill().arg("inspect").arg(component("counter")).args(["--key", "key", "--schema", "key STRING, n BIGINT"]),
-        );
+        let said = succeed(tidemill().arg("inspect").arg(component("counter")).args([
+            "--key",
+            "key",
+            "--schema",
+            "key STRING, n BIGINT",
+        ]));
 
         let plan: Vec<_> = said.out.lines().skip_while(|line| !line.starts_with("key")).collect();
         assert_snapshot!(plan.join("\n"), @r"
@@ -153,7 +158,11 @@ mod state {
 
         assert_eq!(all.len(), 3);
         assert_eq!(two, all[..2]);
-        assert!(all.contains(&serde_json::json!({ "key": { "key": "b" }, "entry": { "value": 7 }, "value": { "value": 2 } })));
+        assert!(
+            all.contains(
+                &serde_json::json!({ "key": { "key": "b" }, "entry": { "value": 7 }, "value": { "value": 2 } })
+            )
+        );
     }
 
     #[test]
@@ -409,6 +418,14 @@ mod replay {
 
         assert_eq!(succeed(&mut ran.replay(["-q"])).out, "2 batch(es) with 6 rows in are as recorded.\n");
 
+        for kept in fs::read_dir(ran.checkpoint().join("components")).unwrap() {
+            let kept = kept.unwrap().path();
+            let mut bytes = fs::read(&kept).unwrap();
+            *bytes.last_mut().unwrap() = b'!';
+            fs::write(&kept, bytes).unwrap();
+        }
+        fail_with(&mut ran.replay([]), "CHECKPOINT_DAMAGED");
+
         fs::remove_dir_all(ran.checkpoint().join("components")).unwrap();
         let said = fail_with(&mut ran.replay([]), "REPLAY_OTHER_PROCESSOR");
         assert!(said.err.contains("give the component that it ran"), "{}", said.err);
@@ -421,11 +438,20 @@ mod replay {
         for (month, name) in [(2, "lga-2013-02.csv"), (3, "lga-2013-03.csv"), (4, "lga-2013-04.csv")] {
             let header = "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,\
                           tailnum,origin,dest,air_time,distance,hour,minute,time_hour";
-            let row = format!("2013,{month},1,533,529,4,850,830,20,UA,1714,N24211,LGA,IAH,227,1416,5,29,2013-0{month}-01T10:00:00Z");
+            let row = format!(
+                "2013,{month},1,533,529,4,850,830,20,UA,1714,N24211,LGA,IAH,227,1416,5,29,2013-0{month}-01T10:00:00Z"
+            );
             write_at(&ran.example.path().join("input").join(name), format!("{header}\n{row}\n"), 2_000_000_000 + month);
         }
 
-        let often = ["--set", "retention.snapshot_batches=1", "--set", "retention.batches=1", "--set", "limits.rows_per_batch=1"];
+        let often = [
+            "--set",
+            "retention.snapshot_batches=1",
+            "--set",
+            "retention.batches=1",
+            "--set",
+            "limits.rows_per_batch=1",
+        ];
         run_upgraded(&ran, often);
 
         let kept = components(&ran);
@@ -571,7 +597,11 @@ impl Ran {
 
     fn replay<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Command {
         let mut command = tidemill();
-        command.arg("replay").arg(component(self.example.name)).arg("--config").arg(self.example.path().join("query.toml"));
+        command
+            .arg("replay")
+            .arg(component(self.example.name))
+            .arg("--config")
+            .arg(self.example.path().join("query.toml"));
         command.arg("--checkpoint").arg(self.checkpoint()).args(arguments);
         command
     }

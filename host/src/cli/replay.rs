@@ -71,8 +71,8 @@ pub(super) fn run(args: &ReplayArgs, format: Format, environment: &Environment) 
     let processors = open::Processors::without_deadline(&config, environment)?;
     let scratch = scratch(args.scratch.as_deref())?;
     let parts = ReplayParts {
-        operator: Arc::new(processors.from_file(&config.processor.component)?),
-        load: Box::new(move |name, program| processors.from_bytes(name, program)),
+        operator: Arc::new(processors.file(&config.processor.component)?),
+        load: Box::new(move |name, program| processors.program(name, program)),
         input: open::committed_input(&config)?,
         initial_state: open::initial_state(&config)?,
         disk: Arc::new(RealDisk),
