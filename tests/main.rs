@@ -12,6 +12,7 @@
     reason = "a test that cannot go on fails, says so, and may be told how long to run"
 )]
 
+mod cli;
 mod recovery;
 mod support;
 mod tidy;
