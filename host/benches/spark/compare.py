@@ -3,7 +3,8 @@
     compare.py SCRATCH INPUT TURNS TIDEMILL COMPONENT [COUNT_JAR]
 
 A system's rate is taken over the batches behind the first WARM_UP, in which Spark compiles and starts its workers; the
-best turn counts. CPU time is that of the whole run, its start included, with all child processes.
+best turn counts. CPU time is that of the whole run, its start included, with all child processes; Spark's Python
+workers are among them as far as they have ended by themselves.
 """
 
 import json
@@ -17,6 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+
+# Java is the parent of Python then, so that the CPU time of both is seen.
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 HERE = Path(__file__).parent
 CORES = str(os.cpu_count())
@@ -32,6 +36,7 @@ class Run:
 
 
 def main(scratch: str, source: str, turns: int, tidemill: str, component: str, jar: str | None = None) -> None:
+    submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--driver-memory", "2g"]
     systems = {
         "Tidemill (Rust)": lambda place: [
             tidemill, "run", component, "--input", source, "--format", "parquet", "--schema", "key STRING, n BIGINT",
@@ -40,13 +45,12 @@ def main(scratch: str, source: str, turns: int, tidemill: str, component: str, j
             "--checkpoint", f"{place}/checkpoint", "--progress", f"{place}/progress",
         ],
         "Spark (Python, rows)": lambda place: [
-            sys.executable, str(HERE / "count.py"), source, f"{place}/checkpoint", f"{place}/progress", CORES,
+            *submit, str(HERE / "count.py"), source, f"{place}/checkpoint", f"{place}/progress", CORES,
         ],
     }
     if jar:
-        submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
         systems["Spark (Scala)"] = lambda place: [
-            submit, "--driver-memory", "2g", "--class", "Count", jar, source, f"{place}/checkpoint", f"{place}/progress", CORES,
+            *submit, "--class", "Count", jar, source, f"{place}/checkpoint", f"{place}/progress", CORES,
         ]
     runs: dict[str, list[Run]] = {name: [] for name in systems}
     for turn in range(turns):

@@ -6,7 +6,6 @@ Reads one file per micro-batch until there are no more, emits the new count of e
 writes what Spark reports of each batch to PROGRESS, one JSON document per line.
 """
 
-import os
 import sys
 from collections.abc import Iterator
 
@@ -31,13 +30,11 @@ class Count(StatefulProcessor):
 
 
 def main(source: str, checkpoint: str, progress: str, cores: str) -> None:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master(f"local[{cores}]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "2g")
         .config("spark.sql.shuffle.partitions", cores)
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")

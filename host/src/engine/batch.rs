@@ -10,7 +10,7 @@ use super::commit::{
 };
 use super::error::QueryError;
 use super::faults;
-use super::operator::{GroupedRows, TimeMode};
+use super::operator::TimeMode;
 use super::pipeline::{BatchWork, Done, Runs, Share};
 use super::plan::{self, Next, Plan};
 use super::progress::{Durations, EventTime, Progress, SinkProgress, SourceProgress, StateOperator};
@@ -95,8 +95,8 @@ fn process(query: &Query, plan: &Plan, routed: Routed) -> Result<Vec<Done>, Quer
         BatchKind::Bootstrap => None,
         BatchKind::Input | BatchKind::Rowless => query.pipeline.timer_threshold_ms(plan.time),
     };
-    let shares = query.ranges.iter().map(|key_groups| {
-        let rows = if routed.rows() == 0 { GroupedRows::default() } else { routed.share(key_groups, query.key_groups) };
+    let shares = routed.into_shares(&query.ranges, query.key_groups);
+    let shares = query.ranges.iter().zip(shares).map(|(key_groups, rows)| {
         // A timer registered by a row of this batch may be due at once, so every share with rows runs both phases.
         let runs = if !rows.groups.is_empty() || threshold_ms.is_some_and(|at| key_groups.clone().any(|group| query.due.timers_due(group, at).is_some())) {
             Some(Runs::Processor)
@@ -108,7 +108,6 @@ fn process(query: &Query, plan: &Plan, routed: Routed) -> Result<Vec<Done>, Quer
         runs.map(|runs| Share { key_groups: key_groups.clone(), rows, runs })
     });
     let shares = shares.flatten().collect();
-    drop(routed);
     query.pipeline.process(&query.store, &query.due, &work, shares)
 }
 

@@ -12,7 +12,7 @@ use super::checkpoint::{Checkpoint, CheckpointError};
 use super::commit::{BatchKind, Commit, CommitHeader, SinkRole, SourceCommit, SourceRole, StepCommit};
 use super::error::QueryError;
 use super::history::History;
-use super::operator::{GroupedRows, Operator, OperatorError, TimeMode};
+use super::operator::{Operator, OperatorError, TimeMode};
 use super::pipeline::{BatchWork, Done, Pipeline, Runs, Share};
 use super::publish;
 use super::recovery::refuse_gap;
@@ -278,27 +278,24 @@ impl Prepared {
         let pipeline = &self.pipeline;
         let read = sources.read(header)?;
         let routed = self.route(header, &read)?;
+        let (routed_rows, late) = (routed.rows(), routed.late);
+        let ranges: Vec<_> = header.ranges.iter().map(|worker| worker.key_groups.clone()).collect();
         let shares: Vec<Share> = header
             .ranges
             .iter()
-            .map(|worker| Share {
+            .zip(routed.into_shares(&ranges, header.key_groups))
+            .map(|(worker, rows)| Share {
                 key_groups: worker.key_groups.clone(),
-                rows: if routed.rows() == 0 {
-                    GroupedRows::default()
-                } else {
-                    routed.share(&worker.key_groups, header.key_groups)
-                },
+                rows,
                 runs: if worker.input_digest.is_some() { Runs::Processor } else { Runs::EvictionOnly },
             })
             .collect();
         // Rows that are late, malformed or of a worker that had none then are sent to nobody, and so in no digest.
         let sent: usize = shares.iter().map(|share| share.rows.rows.len()).sum();
-        let same_rows = sent as u64 == routed.rows()
-            && header
-                .sources
-                .first()
-                .is_none_or(|part| (part.late, part.rejected) == (routed.late, read.rejected.len() as u64));
-        drop(routed);
+        let same_rows = sent as u64 == routed_rows
+            && header.sources.first().is_none_or(|part| {
+                (part.late, part.rejected) == (late, read.rejected.len() as u64)
+            });
         let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
         let work = BatchWork { batch_id: header.batch_id, kind: header.kind, time: header.time };
         let done = pipeline.process(store, &due, &work, shares)?;
