@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::catch_up::{LastRun, catch_up};
+use super::catch_up::{LastRun, catch_up, refuse_pending};
 use super::checkpoint::{Checkpoint, NewCheckpoint};
 use super::commit::{Bootstrap, SinkRole, SourceRole};
 use super::error::QueryError;
@@ -81,6 +81,9 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     };
     for outlet in std::iter::once(&mut output).chain(&mut quarantine) {
         recovered.published += catch_up(&checkpoint, outlet, &setup.info.query_id, &history, last_run)?;
+    }
+    if quarantine.is_none() {
+        refuse_pending(&history, SinkRole::Quarantine, "none", last_run)?;
     }
     faults::point("recovery.published");
     checkpoint.keep_staged(&history.staged())?;

@@ -77,9 +77,8 @@ impl Snapshots {
         if self.batches_since > 0 {
             self.start(head);
             self.wait();
-            self.forget(checkpoint, log)?;
         }
-        Ok(())
+        self.forget(checkpoint, log)
     }
 
     fn start(&mut self, head: &Head) {
