@@ -13,8 +13,10 @@
 )]
 
 mod durability;
+mod event_time;
 mod native_query;
 mod recovery;
+mod restarts;
 mod support;
 mod tally;
 mod tidy;

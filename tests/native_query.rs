@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tempfile::TempDir;
 use tidemill_host::clock::{Clock, ManualClock};
+use tidemill_host::connect::memory::{MemoryRows, MemorySink, MemorySource, MemoryTable};
 use tidemill_host::connect::{DirectorySink, Encoding, FileFormat, FileSource, Format, TextFormat, open_quarantine};
 use tidemill_host::disk::{Disk, RealDisk};
 use tidemill_host::engine::error::QueryError;
@@ -17,7 +19,8 @@ use tidemill_host::engine::sink::Sink;
 use tidemill_host::engine::source::{ReadLimits, Source};
 use tidemill_host::state::StateLimits;
 
-use super::tally::{INPUT, Tally, schema};
+use super::support::rows;
+use super::tally::{INITIAL_STATE, INPUT, Tally, input, schema};
 
 /// Settings that a test changes where it needs others: a snapshot after every second batch, two workers.
 pub fn settings() -> QuerySettings {
@@ -123,4 +126,73 @@ pub fn code<T>(result: Result<T, QueryError>) -> String {
             error.code().to_owned()
         }
     }
+}
+
+/// A query between memory and memory, with a checkpoint in a folder of its own. All that is read at once is one batch.
+pub struct MemoryQuery {
+    pub settings: QuerySettings,
+    pub operator: Tally,
+    pub rows: MemoryRows,
+    pub initial_state: Option<MemoryRows>,
+    pub table: MemoryTable,
+    pub clock: Arc<ManualClock>,
+    pub folder: TempDir,
+}
+
+impl MemoryQuery {
+    pub fn new(settings: QuerySettings) -> Self {
+        let read = ReadLimits { rows_max: u64::MAX, ..settings.read };
+        Self {
+            settings: QuerySettings { read, ..settings },
+            operator: Tally::default(),
+            rows: MemoryRows::default(),
+            initial_state: None,
+            table: MemoryTable::default(),
+            clock: Arc::new(ManualClock::at(1_000)),
+            folder: TempDir::new().unwrap(),
+        }
+    }
+
+    pub fn checkpoint(&self) -> PathBuf {
+        self.folder.path().join("checkpoint")
+    }
+
+    /// The parts that it is opened with.
+    pub fn parts(&self) -> Parts {
+        let source = |ddl, rows: &MemoryRows| Box::new(MemorySource::new(schema(ddl), rows.clone())) as Box<dyn Source>;
+        let sink = Box::new(MemorySink::new(self.table.clone()));
+        Parts {
+            initial_state: self.initial_state.as_ref().map(|rows| source(INITIAL_STATE, rows)),
+            clock: Arc::clone(&self.clock) as _,
+            ..parts(self.operator.clone(), source(INPUT, &self.rows), sink, &self.checkpoint())
+        }
+    }
+
+    pub fn open(&self) -> Result<Query, QueryError> {
+        Query::open(self.settings.clone(), self.parts())
+    }
+
+    /// Adds rows (key, event time in milliseconds, number).
+    pub fn feed(&self, rows: &[(&str, i64, i64)]) {
+        let rows: Vec<_> = rows.iter().map(|(key, at_ms, n)| (*key, *at_ms, Some(*n))).collect();
+        self.rows.push(input(&rows));
+    }
+
+    /// What was emitted, row by row: `key event at count sum`.
+    pub fn emitted(&self) -> Vec<String> {
+        self.table.rows().iter().map(|row| shown(row)).collect()
+    }
+}
+
+/// A row that [`Tally`] emitted: `key event at count sum`.
+pub fn shown(row: &str) -> String {
+    let row: serde_json::Value = serde_json::from_str(row).unwrap();
+    let text = |name: &str| row[name].as_str().map_or_else(|| row[name].to_string(), str::to_owned);
+    ["k", "event", "at", "count", "sum"].map(text).join(" ")
+}
+
+/// What the files of a folder hold, in order of the batches, as [`shown`].
+pub fn shown_files(folder: &Path) -> Vec<String> {
+    let rows: String = rows(folder);
+    rows.lines().map(shown).collect()
 }
