@@ -13,6 +13,11 @@
 )]
 
 mod cli;
+mod durability;
+mod event_time;
+mod native_query;
 mod recovery;
+mod restarts;
 mod support;
+mod tally;
 mod tidy;

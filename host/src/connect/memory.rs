@@ -201,7 +201,9 @@ impl Source for MemorySource {
     }
 
     fn outlook(&self) -> Outlook {
-        if self.rows.lock().ended { Outlook::Ended } else { Outlook::Open }
+        let rows = self.rows.lock();
+        let available: u64 = rows.batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        if rows.ended && self.position >= available { Outlook::Ended } else { Outlook::Open }
     }
 
     fn read_again(&mut self, range: &SourceRange) -> Result<Slice, SourceError> {

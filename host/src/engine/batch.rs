@@ -185,14 +185,15 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
     let outlets = [(SinkRole::Output, Some(&query.output), Some(output)), (SinkRole::Quarantine, query.quarantine.as_ref(), quarantine)];
     for (role, outlet, staged) in outlets {
         if let (Some(outlet), Some(staged)) = (outlet, staged) {
+            let sink = outlet.sink.describe();
             if let Some(bytes) = staged.inline {
                 inline.push((sinks.len() as u8, bytes));
             }
             sinks.push(SinkCommit {
                 role,
-                sink: outlet.sink.describe(),
                 rows: staged.rows,
-                rows_total: query.head.rows_published(role) + staged.rows,
+                rows_total: query.head.rows_published(role, &sink) + staged.rows,
+                sink,
                 staged: staged.at,
                 digest: staged.digest,
             });

@@ -1,10 +1,10 @@
 //! A sink that lags behind the log is brought up to it, from staged bytes, without running the processor.
 
 use super::checkpoint::Checkpoint;
-use super::commit::{Commit, SinkRole, StagedAt};
+use super::commit::{SinkRole, StagedAt};
 use super::error::QueryError;
 use super::history::History;
-use super::publish::{part_of, publish_to};
+use super::publish::publish_to;
 use super::query::Outlet;
 use super::sink::{Ledger, Published, SinkError};
 
@@ -17,7 +17,8 @@ pub(super) enum LastRun {
     Cut,
 }
 
-/// Takes the sink for the query and publishes what it lacks; answers with the number of batches.
+/// Takes the sink for the query and publishes what it lacks of what was given to it; answers with the number of batches.
+/// What went to a sink before this one stays there.
 ///
 /// # Errors
 /// `SINK_DIVERGED`, `SINK_PENDING`, `SINK_OF_ANOTHER_QUERY`, a sink that cannot be written.
@@ -31,19 +32,14 @@ pub(super) fn catch_up(
     let sink_name = outlet.sink.describe();
     let failed = |source| QueryError::Sink { sink_name: sink_name.clone(), source };
     outlet.sink.open(query_id, outlet.layout.schema()).map_err(failed)?;
-    if let Some((batch_id, before)) = another_sink(history, outlet.role, &sink_name) {
-        return match last_run {
-            LastRun::Clean => Ok(0),
-            LastRun::Cut => Err(QueryError::SinkPending { batch_id, before, now: sink_name }),
-        };
-    }
+    refuse_pending(history, outlet.role, &sink_name, last_run)?;
     let from = match outlet.sink.published().map_err(failed)? {
         Published::UpTo(ledger) => {
             check(&ledger, history, outlet.role).map_err(failed)?;
             Some(ledger.batch_id)
         }
         Published::Nothing => {
-            nothing_is_missing(history, outlet.role).map_err(failed)?;
+            nothing_is_missing(history, outlet.role, &sink_name).map_err(failed)?;
             None
         }
         // Such a sink may see the last batch twice, never an earlier one: no batch commits while one is unpublished.
@@ -53,25 +49,33 @@ pub(super) fn catch_up(
         },
     };
     let mut count = 0;
-    for commit in history.commits_after(from) {
-        let commit = commit?;
-        if emitted(&commit, outlet.role) {
-            publish_to(checkpoint, outlet, query_id, &commit)?;
-            count += 1;
-        }
+    for commit in history.commits_for(outlet.role, &sink_name, from) {
+        publish_to(checkpoint, outlet, query_id, &commit?)?;
+        count += 1;
     }
     Ok(count)
 }
 
-/// The last batch and its sink, if that was another one.
-fn another_sink(history: &History, role: SinkRole, now: &str) -> Option<(u64, String)> {
-    let last = history.last.as_ref()?;
-    let before = &last.sinks.iter().find(|part| part.role == role)?.sink;
-    (before != now).then(|| (last.batch_id, before.clone()))
-}
-
-fn emitted(commit: &Commit, role: SinkRole) -> bool {
-    part_of(commit, role).is_some_and(|(_, part)| part.staged != StagedAt::Nowhere)
+/// A query goes on with another sink, or with none, only if the one before has everything. Only the last batch may be
+/// missing there, since no batch commits while one is unpublished.
+///
+/// # Errors
+/// `SINK_PENDING`.
+pub(super) fn refuse_pending(
+    history: &History,
+    role: SinkRole,
+    now: &str,
+    last_run: LastRun,
+) -> Result<(), QueryError> {
+    let Some(last) = history.last.as_ref().filter(|_| last_run == LastRun::Cut) else { return Ok(()) };
+    match last.sink(role) {
+        Some(part) if part.sink != now && part.staged != StagedAt::Nowhere => Err(QueryError::SinkPending {
+            batch_id: last.batch_id,
+            before: part.sink.clone(),
+            now: now.to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// A ledger must not be ahead of the log, nor speak of other bytes than it.
@@ -99,8 +103,8 @@ fn check(ledger: &Ledger, history: &History, role: SinkRole) -> Result<(), SinkE
 }
 
 /// A sink without a ledger must be one that nothing has been published to.
-fn nothing_is_missing(history: &History, role: SinkRole) -> Result<(), SinkError> {
-    match history.rows_before_retention(role) {
+fn nothing_is_missing(history: &History, role: SinkRole, sink: &str) -> Result<(), SinkError> {
+    match history.rows_before_retention(role, sink) {
         0 => Ok(()),
         rows => Err(diverged(format!(
             "its ledger is gone, but {rows} rows were published to it in batches that the log no longer holds. Restore the \

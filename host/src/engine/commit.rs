@@ -139,7 +139,7 @@ pub struct SinkCommit {
     pub sink: String,
     /// Rows.
     pub rows: u64,
-    /// Rows of this batch and all before it.
+    /// Rows of this batch and of those before it, since this sink was taken.
     pub rows_total: u64,
     /// Where the final bytes are.
     pub staged: StagedAt,

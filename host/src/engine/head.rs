@@ -24,8 +24,8 @@ pub struct Head {
     pub input: Option<SourceRange>,
     /// What was last read of the initial state.
     pub initial_state: Option<SourceRange>,
-    /// Rows published so far, by role of the sink.
-    rows_published: Vec<(SinkRole, u64)>,
+    /// Rows published so far, by role, with the sink that has them.
+    rows_published: Vec<(SinkRole, String, u64)>,
 }
 
 impl Head {
@@ -65,8 +65,8 @@ impl Head {
         self.state_rows = header.steps.iter().map(|step| step.state_rows).sum();
         self.read_up_to(header);
         for part in &header.sinks {
-            self.rows_published.retain(|(role, _)| *role != part.role);
-            self.rows_published.push((part.role, part.rows_total));
+            self.rows_published.retain(|(role, ..)| *role != part.role);
+            self.rows_published.push((part.role, part.sink.clone(), part.rows_total));
         }
     }
 
@@ -81,8 +81,9 @@ impl Head {
         }
     }
 
-    /// Rows given to the sink of a role by all batches so far.
-    pub fn rows_published(&self, role: SinkRole) -> u64 {
-        self.rows_published.iter().find(|(of, _)| *of == role).map_or(0, |(_, rows)| *rows)
+    /// Rows given to this sink by all batches since it was taken; 0 for another one than that of the last batch.
+    pub fn rows_published(&self, role: SinkRole, sink: &str) -> u64 {
+        let published = self.rows_published.iter().find(|(of, given, _)| *of == role && given == sink);
+        published.map_or(0, |(.., rows)| *rows)
     }
 }

@@ -1,7 +1,7 @@
 //! The retained past of a query, as its log tells it.
 
 use super::checkpoint::Checkpoint;
-use super::commit::{Commit, CommitHeader, Fact, SinkRole};
+use super::commit::{Commit, CommitHeader, Fact, SinkCommit, SinkRole, StagedAt};
 use super::error::QueryError;
 use super::head::Head;
 use super::settings::WatermarkSettings;
@@ -14,8 +14,8 @@ pub struct Retained {
     pub batch_id: u64,
     /// Where its record stands.
     pub record: RecordRef,
-    /// Digests of its output, by role of the sink, with rows of it and all before.
-    outputs: Vec<(SinkRole, String, u64, u64)>,
+    /// What it gave to sinks.
+    sinks: Vec<SinkCommit>,
     /// Staged files that its record names.
     pub staged: Vec<String>,
     /// Identities of the processors that it ran.
@@ -106,29 +106,46 @@ impl History {
         self.batches.iter().filter(move |retained| batch.is_none_or(|batch| retained.batch_id > batch))
     }
 
+    /// The retained batches after `batch` that gave rows to this sink, read one by one.
+    pub fn commits_for<'a>(
+        &'a self,
+        role: SinkRole,
+        sink: &'a str,
+        batch: Option<u64>,
+    ) -> impl Iterator<Item = Result<Commit, QueryError>> + 'a {
+        let gave_rows = move |retained: &&Retained| {
+            retained.sink(role).is_some_and(|part| part.sink == sink && part.staged != StagedAt::Nowhere)
+        };
+        self.retained_after(batch).filter(gave_rows).map(|retained| Commit::read(&self.reader, &retained.record))
+    }
+
     /// Digest of what a retained batch gave to a sink.
     pub fn output_digest(&self, batch_id: u64, role: SinkRole) -> Option<&str> {
         let retained = self.batches.iter().find(|retained| retained.batch_id == batch_id)?;
-        retained.outputs.iter().find(|(of, ..)| *of == role).map(|(_, digest, ..)| digest.as_str())
+        retained.sink(role).map(|part| part.digest.as_str())
     }
 
-    /// Rows given to a sink by batches that the log no longer holds.
-    pub fn rows_before_retention(&self, role: SinkRole) -> u64 {
-        let oldest = self.batches.first().and_then(|oldest| oldest.outputs.iter().find(|(of, ..)| *of == role));
-        oldest.map_or(0, |(_, _, rows, rows_total)| rows_total.saturating_sub(*rows))
+    /// Rows given to this sink by batches that the log no longer holds.
+    pub fn rows_before_retention(&self, role: SinkRole, sink: &str) -> u64 {
+        let mut parts = self.batches.iter().filter_map(|retained| retained.sink(role));
+        let oldest = parts.find(|part| part.sink == sink);
+        oldest.map_or(0, |part| part.rows_total.saturating_sub(part.rows))
     }
 }
 
 impl Retained {
     /// Notes what is needed of a batch while it is retained.
     pub fn new(header: &CommitHeader, record: RecordRef) -> Self {
-        let outputs = header.sinks.iter().map(|part| (part.role, part.digest.clone(), part.rows, part.rows_total));
         Self {
             batch_id: header.batch_id,
             record,
-            outputs: outputs.collect(),
+            sinks: header.sinks.clone(),
             staged: header.staged_files().map(str::to_owned).collect(),
             processors: header.steps.iter().map(|step| step.processor.clone()).collect(),
         }
+    }
+
+    fn sink(&self, role: SinkRole) -> Option<&SinkCommit> {
+        self.sinks.iter().find(|part| part.role == role)
     }
 }

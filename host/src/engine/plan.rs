@@ -64,8 +64,9 @@ fn bootstrap(query: &mut Query) -> Result<Next, QueryError> {
 }
 
 fn without_rows(query: &mut Query) -> Result<Next, QueryError> {
-    let Some(now_ms) = query.now_ms() else { return Ok(Next::Nothing(Step::Ended)) };
+    let now_ms = query.now_ms();
     if due(query, now_ms) {
+        let now_ms = now_ms.ok_or(QueryError::ClockExhausted { batch_id: query.head.next_batch() })?;
         let waits = query.settings.trigger != Trigger::AvailableNow
             && query.rowless.elapsed_ms().is_some_and(|ms| ms < query.settings.min_batch_interval_ms);
         if waits {
@@ -77,6 +78,8 @@ fn without_rows(query: &mut Query) -> Result<Next, QueryError> {
     }
     leave_out(query)?;
     Ok(Next::Nothing(match query.input.outlook() {
+        // Whether anything will be due by the clock, a script that has ended does not tell.
+        _ if now_ms.is_none() => Step::Ended,
         Outlook::Open => Step::Waiting,
         Outlook::Growing => Step::Idle,
         Outlook::Ended if waits_for_timers(query) => Step::Idle,
@@ -84,12 +87,14 @@ fn without_rows(query: &mut Query) -> Result<Next, QueryError> {
     }))
 }
 
-/// Whether a batch without rows has something to do.
-fn due(query: &mut Query, now_ms: i64) -> bool {
+/// Whether a batch without rows has something to do. Event time goes on also where a script of times has ended.
+fn due(query: &mut Query, now_ms: Option<i64>) -> bool {
     let timer = query.due.earliest_timer_ms();
     match query.pipeline.info.time_mode {
         TimeMode::None => false,
-        TimeMode::ProcessingTime => timer.is_some_and(|at| at <= now_ms) || sweep_due(query, now_ms),
+        TimeMode::ProcessingTime => {
+            now_ms.is_some_and(|now_ms| timer.is_some_and(|at| at <= now_ms) || sweep_due(query, now_ms))
+        }
         TimeMode::EventTime => {
             let watermark_ms = query.head.watermark.next_ms();
             if watermark_ms > query.head.watermark.last_ms() {

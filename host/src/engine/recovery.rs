@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::catch_up::{LastRun, catch_up};
+use super::catch_up::{LastRun, catch_up, refuse_pending};
 use super::checkpoint::{Checkpoint, NewCheckpoint};
 use super::commit::{Bootstrap, SinkRole, SourceRole};
 use super::error::QueryError;
@@ -81,6 +81,9 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     };
     for outlet in std::iter::once(&mut output).chain(&mut quarantine) {
         recovered.published += catch_up(&checkpoint, outlet, &setup.info.query_id, &history, last_run)?;
+    }
+    if quarantine.is_none() {
+        refuse_pending(&history, SinkRole::Quarantine, "none", last_run)?;
     }
     faults::point("recovery.published");
     checkpoint.keep_staged(&history.staged())?;
@@ -203,6 +206,19 @@ pub(super) fn apply_again(store: &dyn Store, history: &History) -> Result<u64, Q
 /// `SNAPSHOT_MISSING`, a failing store.
 pub(super) fn refuse_gap(store: &dyn Store, history: &History) -> Result<(), QueryError> {
     let applied = store.applied()?.batch;
+    let last = history.head.last_batch;
+    if applied > last {
+        let shown = |batch: Option<u64>| batch.map_or_else(|| "(none)".to_owned(), |batch| batch.to_string());
+        return Err(QueryError::mismatch(
+            "LOG_BEHIND_SNAPSHOT",
+            format!(
+                "the log ends at batch {}, but a snapshot holds the state of batch {}: a part of the log of this checkpoint \
+                 is missing. Nothing was changed; restore it from a copy of the checkpoint.",
+                shown(last),
+                shown(applied)
+            ),
+        ));
+    }
     let oldest = history.batches.first().map(|retained| retained.batch_id);
     let next = applied.map_or(0, |batch| batch + 1);
     if oldest.is_some_and(|oldest| oldest > next) {

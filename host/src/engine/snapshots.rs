@@ -19,7 +19,7 @@ use crate::state::RocksStore;
 /// One may be damaged.
 const SNAPSHOTS_MIN: usize = 2;
 
-/// Takes snapshots of one store.
+/// Takes snapshots of one store. Dropped, it waits for the one in hand: whoever opens the checkpoint next must not meet it.
 pub(super) struct Snapshots {
     store: Arc<RocksStore>,
     folder: SnapshotFolder,
@@ -77,9 +77,8 @@ impl Snapshots {
         if self.batches_since > 0 {
             self.start(head);
             self.wait();
-            self.forget(checkpoint, log)?;
         }
-        Ok(())
+        self.forget(checkpoint, log)
     }
 
     fn start(&mut self, head: &Head) {
@@ -92,6 +91,7 @@ impl Snapshots {
         }));
     }
 
+    /// Waits for the snapshot that is being taken, if there is one.
     fn wait(&mut self) {
         let failure = match self.running.take().map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => return,
@@ -117,5 +117,11 @@ impl Snapshots {
         let processors: Vec<&str> =
             self.batches.iter().flat_map(|batch| batch.processors.iter().map(String::as_str)).collect();
         Ok(checkpoint.retain_programs(&processors)?)
+    }
+}
+
+impl Drop for Snapshots {
+    fn drop(&mut self) {
+        self.wait();
     }
 }

@@ -62,10 +62,10 @@ pub struct RejectedRow {
     pub text: String,
 }
 
-/// What may follow behind the position of a source that has no rows now.
+/// What may follow behind the position of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
-    /// Nothing, ever: a single file, a stream that has ended.
+    /// Nothing, ever: a single file that was read to its end, a stream that has ended.
     Ended,
     /// A stream that is still open: `available-now` waits for its end.
     Open,
