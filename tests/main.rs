@@ -2,6 +2,9 @@
 //!
 //! They run the built `tidemill` over components that `scripts/build-guests.sh` made. Run them with `scripts/test.sh`.
 
+mod bad_input;
+mod examples;
+mod hostile;
 mod recovery;
 mod support;
 mod tidy;

@@ -5,7 +5,7 @@ use crate::{Attack, Failure, Plan};
 
 pub(crate) const ATTACKS: &[Attack] = &[
     Attack { init: |_| variables(&columns(100_000)), ..Attack::polite("schema-wide") },
-    Attack { init: |_| variables(&nested("ARRAY<", ">", 10_000)), ..Attack::polite("schema-deep") },
+    Attack { init: |_| variables(&nested("ARRAY<", ">", 1_000)), ..Attack::polite("schema-deep") },
     Attack { init: |_| variables(&nested("STRUCT<a: ", ">", 1_000_000)), ..Attack::polite("schema-deepest") },
     Attack { init: |_| variables(&"x".repeat(32 << 20)), ..Attack::polite("schema-huge") },
     Attack { init: |_| variables("value STRING; DROP TABLE"), ..Attack::polite("schema-garbage") },
