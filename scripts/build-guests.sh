@@ -5,16 +5,17 @@
 #   scripts/build-guests.sh counter     these
 #
 #   TIDEMILL                 the tidemill binary (default: built here, in target/release)
-#   TIDEMILL_GUEST_TARGET    where cargo builds guests (default guests in the target folder: apart from the host's, which has other flags)
-#   TIDEMILL_COMPONENTS      where components go (default components in the target folder)
+#   TIDEMILL_GUEST_TARGET    where cargo builds guests (default target/guests: apart from the host's, which has other flags)
+#   TIDEMILL_COMPONENTS      where components go (default target/components)
+# `target` is CARGO_TARGET_DIR where that is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=wasm32-unknown-unknown
-built=${CARGO_TARGET_DIR:-target}
-guest_target=${TIDEMILL_GUEST_TARGET:-$built/guests}
-components=${TIDEMILL_COMPONENTS:-$built/components}
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/tidemill
+host_target=${CARGO_TARGET_DIR:-target}
+guest_target=${TIDEMILL_GUEST_TARGET:-$host_target/guests}
+components=${TIDEMILL_COMPONENTS:-$host_target/components}
+cache=${TIDEMILL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tidemill}
 
 say() { printf 'build-guests: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -34,7 +35,7 @@ all_names() {
 }
 
 [ -e "$cache/wasm-std.env" ] || scripts/setup.sh
-tidemill=${TIDEMILL:-$built/release/tidemill}
+tidemill=${TIDEMILL:-$host_target/release/tidemill}
 if [ -z "${TIDEMILL:-}" ]; then
     say "building the host (the first time, this takes long)"
     cargo build --release -p tidemill-host

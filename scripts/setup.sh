@@ -5,12 +5,13 @@
 #   TIDEMILL_WASM_STD=rustup   install the target with rustup
 #   TIDEMILL_WASM_STD=debian   build it from Debian's rustc-web packages, which needs no more than the package mirror
 #
-# What guests are built with is noted in ${XDG_CACHE_HOME:-$HOME/.cache}/tidemill/wasm-std.env, for build-guests.sh and `tidemill build`.
+# What guests are built with is noted in wasm-std.env in the cache folder (TIDEMILL_CACHE, else ~/.cache/tidemill), for
+# build-guests.sh and `tidemill build`.
 set -euo pipefail
 
 target=wasm32-unknown-unknown
 wanted=${TIDEMILL_WASM_STD:-auto}
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/tidemill
+cache=${TIDEMILL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tidemill}
 env_file=$cache/wasm-std.env
 apt_is_fresh=no
 

@@ -16,11 +16,11 @@ format() { say "format"; cargo fmt --all --check; }
 lint() {
   say "lints"
   cargo clippy --release --locked -p tidemill-host --all-targets -- -D warnings
-  cargo clippy --release --locked -p tidemill -p tidemill-derive --all-targets -- -D warnings
+  cargo clippy --release --locked -p tidemill -p tidemill-derive -p 'example-*' -p '*-guest' --all-targets -- -D warnings
 }
 docs() { say "docs"; RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps -p tidemill-host -p tidemill; }
 test_() { say "tests of the host"; cargo test --release --locked -p tidemill-host; }
-sdk() { say "tests of the SDK and the examples"; cargo test --release --locked -p tidemill -p tidemill-derive; }
+sdk() { say "tests of the SDK and the examples"; cargo test --release --locked -p tidemill -p tidemill-derive -p script-guest -p 'example-*'; }
 
 for step in "${@:-setup guests format lint test sdk docs}"; do
   for one in $step; do

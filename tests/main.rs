@@ -2,6 +2,16 @@
 //!
 //! They run the built `tidemill` over components that `scripts/build-guests.sh` made. Run them with `scripts/test.sh`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on fails, says so, and may be told how long to run"
+)]
+
 mod bad_input;
 mod examples;
 mod hostile;

@@ -1,6 +1,6 @@
 //! The shape of the code: which module may use which, how large a file may grow, what may not be left behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -91,6 +91,46 @@ fn nothing_is_left_half_done() {
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Texts that look like codes and are none.
+const NO_CODES: [&str; 9] = [
+    "CARGO_PKG_VERSION",
+    "CARGO_MANIFEST_DIR",
+    "CARGO_X_RUSTFLAGS",
+    "XDG_CACHE_HOME",
+    "TIMESTAMP_NTZ",
+    "TIMESTAMP_LTZ",
+    "TIDEMILL_LOG",
+    "TIDEMILL_CRASH_AT",
+    "TIDEMILL_CACHE",
+];
+
+#[test]
+fn every_error_code_is_documented_and_every_documented_one_exists() {
+    let documented: BTreeSet<_> = {
+        let text = fs::read_to_string(repository().join("docs/errors.md")).unwrap();
+        text.split('`').filter(|text| is_code(text)).map(str::to_owned).collect()
+    };
+    let mut made = BTreeSet::new();
+    for (_, text) in sources() {
+        let code = code_lines(&text).collect::<Vec<_>>().join("\n");
+        made.extend(code.split('"').filter(|text| is_code(text)).map(str::to_owned));
+    }
+    let undocumented: Vec<_> = made.difference(&documented).collect();
+    let unknown: Vec<_> = documented.difference(&made).collect();
+    assert!(undocumented.is_empty() && unknown.is_empty(), "undocumented: {undocumented:?}, unknown: {unknown:?}");
+}
+
+fn is_code(text: &str) -> bool {
+    let shouted = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_' || c == '.';
+    text.contains('_')
+        && text.starts_with(|c: char| c.is_ascii_uppercase())
+        && !text.ends_with(['_', '.'])
+        && text.chars().all(shouted)
+        && text != "NO_COLOR"
+        && text != "TIDEMILL_KILLS"
+        && !NO_CODES.contains(&text)
 }
 
 #[test]

@@ -22,10 +22,12 @@ pub struct QueryConfig {
     /// What runs.
     pub processor: ProcessorConfig,
     /// Where rows come from.
+    #[serde(default)]
     pub source: SourceSettings,
     /// State to begin with.
     pub initial_state: Option<SourceSettings>,
     /// Where emitted rows go.
+    #[serde(default)]
     pub sink: SinkSettings,
     /// Where malformed rows go, with `bad_rows = "quarantine"`.
     pub quarantine: Option<QuarantineConfig>,

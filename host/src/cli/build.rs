@@ -13,7 +13,7 @@ use crate::runtime::{ComponentizeError, componentize, imports};
 /// The target of Rust guests: no operating system, so that a component imports nothing but the host's interfaces.
 const TARGET: &str = "wasm32-unknown-unknown";
 /// What `scripts/setup.sh` writes, within the cache folder: `NAME=value` lines.
-const STD_SETTINGS: &str = "tidemill/wasm-std.env";
+const STD_SETTINGS: &str = "wasm-std.env";
 
 /// Build a processor into a component
 ///
@@ -36,12 +36,6 @@ pub struct BuildArgs {
     /// The cargo to run
     #[arg(long, env = "CARGO", default_value = "cargo", hide = true)]
     pub cargo: PathBuf,
-
-    #[arg(long, env = "XDG_CACHE_HOME", hide = true)]
-    cache: Option<PathBuf>,
-
-    #[arg(long, env = "HOME", hide = true)]
-    home: Option<PathBuf>,
 }
 
 /// What was built.
@@ -122,10 +116,10 @@ impl BuildError {
     }
 }
 
-/// Builds the component. What cargo says goes to stderr as it comes.
-pub fn build(args: &BuildArgs) -> Result<BuildReport, BuildError> {
+/// Builds the component. What cargo says goes to stderr as it comes. `cache_dir`: where the set-up leaves its notes.
+pub fn build(args: &BuildArgs, cache_dir: Option<&Path>) -> Result<BuildReport, BuildError> {
     let (module, default_out) = if args.path.join("Cargo.toml").is_file() {
-        let built = compile(args)?;
+        let built = compile(args, cache_dir)?;
         let out = built.target_dir.join("components").join(component_name(&built.module));
         (built.module, out)
     } else if args.path.is_file() {
@@ -157,8 +151,8 @@ struct Built {
     target_dir: PathBuf,
 }
 
-fn compile(args: &BuildArgs) -> Result<Built, BuildError> {
-    let settings = std_settings(args)?;
+fn compile(args: &BuildArgs, cache_dir: Option<&Path>) -> Result<Built, BuildError> {
+    let settings = std_settings(cache_dir)?;
     let manifest = args.path.join("Cargo.toml");
     let mut cargo = Command::new(&args.cargo);
     cargo
@@ -201,9 +195,8 @@ fn component_name(module: &Path) -> PathBuf {
 }
 
 /// Settings for cargo that give it a standard library for the target: none if it is installed.
-fn std_settings(args: &BuildArgs) -> Result<Vec<(String, String)>, BuildError> {
-    let cache = args.cache.clone().or_else(|| args.home.as_ref().map(|home| home.join(".cache")));
-    let noted = cache.map(|cache| cache.join(STD_SETTINGS)).and_then(|path| fs::read_to_string(path).ok());
+fn std_settings(cache_dir: Option<&Path>) -> Result<Vec<(String, String)>, BuildError> {
+    let noted = cache_dir.and_then(|cache| fs::read_to_string(cache.join(STD_SETTINGS)).ok());
     let settings: Vec<_> = noted.as_deref().map(parse_settings).unwrap_or_default();
     if settings.is_empty() && !target_is_installed() {
         return Err(BuildError::NoTarget);
@@ -271,14 +264,8 @@ mod tests {
     #[test]
     fn a_path_with_nothing_to_build_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let args = BuildArgs {
-            path: folder.path().to_owned(),
-            out: None,
-            profile: "release".to_owned(),
-            cargo: "cargo".into(),
-            cache: None,
-            home: None,
-        };
-        assert_eq!(build(&args).unwrap_err().code(), "BUILD_NOTHING_THERE");
+        let path = folder.path().to_owned();
+        let args = BuildArgs { path, out: None, profile: "release".to_owned(), cargo: "cargo".into() };
+        assert_eq!(build(&args, None).unwrap_err().code(), "BUILD_NOTHING_THERE");
     }
 }

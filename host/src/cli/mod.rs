@@ -2,12 +2,16 @@
 //! `output` and nowhere else.
 
 mod build;
+mod inspect;
 mod interrupt;
+mod listing;
 mod open;
 mod output;
 mod progress;
 mod query_args;
+mod replay;
 mod run;
+mod state;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -47,6 +51,9 @@ enum Command {
     /// Run a processor over rows.
     Run(Box<run::RunArgs>),
     Build(build::BuildArgs),
+    Inspect(Box<inspect::InspectArgs>),
+    State(state::StateArgs),
+    Replay(Box<replay::ReplayArgs>),
 }
 
 /// Runs the command line and answers with the process's exit code.
@@ -65,8 +72,11 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
     }
     match command {
         Command::Run(args) => run::run(*args, format, environment),
+        Command::Inspect(args) => inspect::run(&args, format, environment),
+        Command::Replay(args) => replay::run(&args, format, environment),
+        Command::State(args) => state::run(&args, format),
         Command::Build(args) => {
-            let report = build::build(&args).map_err(|error| output::Coded::wrap(error.code(), error))?;
+            let report = build::build(&args, environment.cache_dir.as_deref()).map_err(|error| output::Coded::wrap(error.code(), error))?;
             output::result(&match format {
                 Format::Text => format!("{report}\n"),
                 Format::Json => format!("{}\n", serde_json::to_string(&report)?),

@@ -1,6 +1,6 @@
 //! From a query's settings to its parts: processor, source, sink, clock, checkpoint.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -10,9 +10,10 @@ use crate::clock::{Clock, ScriptedClock, SystemClock};
 use crate::config::{self, Environment, QueryConfig};
 use crate::connect::{open_quarantine, open_sink, open_source};
 use crate::disk::RealDisk;
+use crate::engine::operator::{Operator, OperatorError};
 use crate::engine::query::{Parts, Query, StoreKind};
 use crate::engine::source::{Source, SourceError};
-use crate::runtime::{CompileCache, Processor, Sandbox};
+use crate::runtime::{CompileCache, ComponentError, Limits, Metering, Processor, Sandbox};
 
 /// An open query, with the temporary folder that it lives in if nothing of it is kept.
 pub(super) struct Opened {
@@ -32,7 +33,7 @@ pub(super) enum Lifetime {
 /// Opens a query.
 pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Environment) -> anyhow::Result<Opened> {
     let operator = Arc::new(processor(config, environment)?);
-    let input = source(config)?;
+    let input = open_source(&config.source, Box::new(std::io::stdin())).map_err(source_failed)?;
     if config.source.schema.is_none() {
         note(&format!("{}: schema inferred: {}", input.describe(), input.schema()));
     }
@@ -67,17 +68,60 @@ pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Envi
 
 /// Loads and compiles the query's component.
 pub(super) fn processor(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Processor> {
-    let failed = |error: crate::runtime::ComponentError| Coded::wrap(error.code(), error);
-    let sandbox = Sandbox::new(config.processor.metering).map_err(failed)?;
-    let cache = environment.cache_dir.as_ref().map(|folder| CompileCache::open(&folder.join("compiled")));
-    let cache = cache.transpose().map_err(failed)?;
-    Processor::from_file(&sandbox, &config.processor.component, config.limits.sandbox.clone(), cache.as_ref())
-        .map_err(failed)
+    let processors = Processors::new(config.processor.metering, config.limits.sandbox.clone(), environment)?;
+    processors.from_file(&config.processor.component)
 }
 
-/// Opens the query's input.
-pub(super) fn source(config: &QueryConfig) -> anyhow::Result<Box<dyn Source>> {
-    open_source(&config.source, Box::new(std::io::stdin())).map_err(source_failed)
+/// Loads and compiles a component without a query, to look at it.
+pub(super) fn component(path: &Path, environment: &Environment) -> anyhow::Result<Processor> {
+    Processors::new(Metering::Epoch, Limits::default(), environment)?.from_file(path)
+}
+
+/// Loads and compiles components.
+pub(super) struct Processors {
+    sandbox: Sandbox,
+    cache: Option<CompileCache>,
+    limits: Limits,
+}
+
+/// A chunk that came to an end when it was committed does so again: a day stops only what has been changed into a loop.
+const REPLAYED_CHUNK_TIME_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl Processors {
+    /// For batches that are known to end: however slow the machine is, no processor is stopped.
+    pub(super) fn without_deadline(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Self> {
+        let limits = Limits { chunk_time_ms: REPLAYED_CHUNK_TIME_MS, ..config.limits.sandbox.clone() };
+        Self::new(Metering::Epoch, limits, environment)
+    }
+
+    fn new(metering: Metering, limits: Limits, environment: &Environment) -> anyhow::Result<Self> {
+        let sandbox = Sandbox::new(metering).map_err(component_failed)?;
+        let cache = environment.cache_dir.as_ref().map(|folder| CompileCache::open(&folder.join("compiled")));
+        Ok(Self { sandbox, cache: cache.transpose().map_err(component_failed)?, limits })
+    }
+
+    /// The component of a file.
+    pub(super) fn from_file(&self, path: &Path) -> anyhow::Result<Processor> {
+        Processor::from_file(&self.sandbox, path, self.limits.clone(), self.cache.as_ref()).map_err(component_failed)
+    }
+
+    /// A component that a checkpoint has kept; `name` is for errors.
+    pub(super) fn from_bytes(&self, name: &str, program: &[u8]) -> Result<Arc<dyn Operator>, OperatorError> {
+        match Processor::from_bytes(&self.sandbox, name, program, self.limits.clone(), self.cache.as_ref()) {
+            Ok(processor) => Ok(Arc::new(processor)),
+            Err(error) => Err(OperatorError::Unfit { code: error.code(), message: error.to_string() }),
+        }
+    }
+}
+
+fn component_failed(error: ComponentError) -> anyhow::Error {
+    Coded::wrap(error.code(), error)
+}
+
+/// Opens the query's input to read committed rows again, or its schema. Standard input is left alone: its rows stand in
+/// the log.
+pub(super) fn committed_input(config: &QueryConfig) -> anyhow::Result<Box<dyn Source>> {
+    open_source(&config.source, Box::new(std::io::empty())).map_err(source_failed)
 }
 
 /// Opens the query's initial state, if it has one.
@@ -88,6 +132,16 @@ pub(super) fn initial_state(config: &QueryConfig) -> anyhow::Result<Option<Box<d
 
 fn source_failed(error: SourceError) -> anyhow::Error {
     Coded::wrap(error.code, error)
+}
+
+/// The checkpoint of a query that keeps one.
+pub(super) fn kept_checkpoint(config: &QueryConfig) -> anyhow::Result<PathBuf> {
+    config.query.checkpoint.clone().ok_or_else(|| {
+        Coded::wrap(
+            "CHECKPOINT_MISSING",
+            config::ConfigError::Missing("say where state and progress are kept with --checkpoint DIR".to_owned()),
+        )
+    })
 }
 
 fn checkpoint(config: &QueryConfig, lifetime: Lifetime) -> anyhow::Result<(PathBuf, Option<TempDir>)> {

@@ -1,6 +1,7 @@
 //! Where text leaves the program: results on standard output, everything else on standard error.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
+use std::ops::ControlFlow;
 
 use tracing_subscriber::EnvFilter;
 
@@ -57,9 +58,34 @@ pub(super) fn failure(error: &anyhow::Error, format: Format) -> u8 {
 
 /// Writes a result. A reader that has gone away is no failure of ours.
 pub(super) fn result(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Coded::wrap("OUTPUT_FAILED", error)),
-        _ => Ok(()),
+    flow(std::io::stdout().lock().write_all(text.as_bytes())).map(drop)
+}
+
+/// A result that is written bit by bit.
+pub(super) struct Results(BufWriter<StdoutLock<'static>>);
+
+impl Results {
+    /// Has standard output to itself from now on.
+    pub(super) fn start() -> Self {
+        Self(BufWriter::new(std::io::stdout().lock()))
+    }
+
+    /// Writes some of it. Breaks when the reader has gone away, and nothing more need be written.
+    pub(super) fn write(&mut self, text: &str) -> anyhow::Result<ControlFlow<()>> {
+        flow(self.0.write_all(text.as_bytes()))
+    }
+
+    /// Lets the reader see what was written so far.
+    pub(super) fn flush(&mut self) -> anyhow::Result<ControlFlow<()>> {
+        flow(self.0.flush())
+    }
+}
+
+fn flow(written: std::io::Result<()>) -> anyhow::Result<ControlFlow<()>> {
+    match written {
+        Ok(()) => Ok(ControlFlow::Continue(())),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        Err(error) => Err(Coded::wrap("OUTPUT_FAILED", error)),
     }
 }
 

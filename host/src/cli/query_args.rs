@@ -1,6 +1,6 @@
 //! A query on the command line: a file, flags, or both; a flag wins over the file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use toml::{Table, Value};
@@ -109,6 +109,17 @@ pub(super) struct QueryArgs {
 }
 
 impl QueryArgs {
+    /// The component named by flag.
+    pub(super) fn component(&self) -> Option<&Path> {
+        self.component.as_deref()
+    }
+
+    /// Whether a query is described at all, and not just a component named.
+    pub(super) fn describes_query(&self) -> bool {
+        let named = [&self.input, &self.schema, &self.time_mode, &self.watermark, &self.initial_state_schema];
+        self.config.is_some() || !self.key.is_empty() || named.iter().any(|flag| flag.is_some())
+    }
+
     /// The query file with the flags on top.
     pub(super) fn load(&self) -> anyhow::Result<QueryConfig> {
         let overrides = self.overrides().map_err(|error| Coded::wrap(error.code(), error))?;

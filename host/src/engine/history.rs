@@ -18,6 +18,8 @@ pub struct Retained {
     outputs: Vec<(SinkRole, String, u64, u64)>,
     /// Staged files that its record names.
     pub staged: Vec<String>,
+    /// Identities of the processors that it ran.
+    pub processors: Vec<String>,
 }
 
 /// The log, with what it says.
@@ -86,8 +88,22 @@ impl History {
 
     /// The retained batches after `batch`, read one by one.
     pub fn commits_after(&self, batch: Option<u64>) -> impl Iterator<Item = Result<Commit, QueryError>> + '_ {
-        let after = self.batches.iter().filter(move |retained| batch.is_none_or(|batch| retained.batch_id > batch));
-        after.map(|retained| Commit::read(&self.reader, &retained.record))
+        self.retained_after(batch).map(|retained| Commit::read(&self.reader, &retained.record))
+    }
+
+    /// The headers of the retained batches after `batch`, read one by one. Rows that were read from a stream stand in the
+    /// whole record only.
+    pub fn headers_after(&self, batch: Option<u64>) -> impl Iterator<Item = Result<CommitHeader, QueryError>> + '_ {
+        self.retained_after(batch).map(|retained| {
+            match Fact::from_header(retained.record.kind, &self.reader.read_header(&retained.record)?)? {
+                Fact::Commit(header) => Ok(*header),
+                Fact::Watermark(_) => Err(QueryError::newer_log("a record of another kind where a batch stood".to_owned())),
+            }
+        })
+    }
+
+    fn retained_after(&self, batch: Option<u64>) -> impl Iterator<Item = &Retained> {
+        self.batches.iter().filter(move |retained| batch.is_none_or(|batch| retained.batch_id > batch))
     }
 
     /// Digest of what a retained batch gave to a sink.
@@ -112,6 +128,7 @@ impl Retained {
             record,
             outputs: outputs.collect(),
             staged: header.staged_files().map(str::to_owned).collect(),
+            processors: header.steps.iter().map(|step| step.processor.clone()).collect(),
         }
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! Read in this order: [`query`] (what a query is made of), `batch` (the main path), and then its steps: `plan`,
 //! [`route`], [`pipeline`], `stage`, [`commit`], `publish`, [`progress`]. [`recovery`] and `catch_up` bring a query back;
-//! [`checkpoint`] is its folder; [`trigger`] decides when batches run; [`replay`] runs committed ones again.
+//! [`checkpoint`] is its folder; [`trigger`] decides when batches run; [`replay`] runs committed ones again,
+//! and [`stopped`] looks at a query that does not run.
 
 mod batch;
 mod catch_up;
@@ -28,10 +29,11 @@ pub mod recovery;
 pub mod replay;
 pub mod route;
 pub mod settings;
-mod setup;
+pub mod setup;
 pub mod sink;
 mod snapshots;
 pub mod source;
 mod stage;
+pub mod stopped;
 pub mod trigger;
 pub mod watermark;

@@ -144,6 +144,12 @@ pub trait Operator: Send + Sync {
     /// What exactly runs: `sha256:` and the digest of a component, or the name of a native operator.
     fn identity(&self) -> String;
 
+    /// The program itself, if it is one that can be kept beside the batches that it ran, and loaded again. Its name is
+    /// [`Operator::identity`].
+    fn artifact(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Runs `init` on a throw-away instance: what the processor gives and wants in this query.
     ///
     /// # Errors
@@ -218,6 +224,7 @@ pub enum OperatorError {
     #[error("the processor trapped in {export}{}: {message}{}{}", in_key(key), indented(&log_tail.join("\n")), indented(backtrace))]
     Trap {
         /// Stable code: `GUEST_TRAP`, `GUEST_DEADLINE`, `GUEST_FUEL`, `GUEST_MEMORY`, `GUEST_STACK_OVERFLOW`,
+        /// `GUEST_RESOURCES_EXCEEDED`,
         /// `CONTRACT_VIOLATION`, `INPUT_NOT_DRAINED`, `PLAN_CHANGED` or the name of a limit.
         code: &'static str,
         /// The export, e.g. `handle-input-rows`.
@@ -227,7 +234,7 @@ pub enum OperatorError {
         /// The last lines that the processor logged or printed.
         log_tail: Vec<String>,
         /// Wasm frames, innermost first; may be empty.
-        backtrace: String,
+        backtrace: Box<str>,
         /// The grouping key as JSON, where known.
         key: Option<String>,
     },

@@ -55,9 +55,12 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     let head = &history.head;
     refuse_other_settings(&settings, &history, &plan, parts.initial_state.is_some())?;
     faults::point("recovery.log-open");
+    if let (StoreKind::Rocks, Some(program)) = (parts.store, setup.operator.artifact()) {
+        checkpoint.keep_program(&setup.operator.identity(), program)?;
+    }
 
     let mut recovered = Recovered { new: checkpoint.is_new(), last_batch: head.last_batch, ..Recovered::default() };
-    let (store, rocks) = open_store(&checkpoint, parts.store, head.generation, &mut recovered)?;
+    let StateStore { store, rocks } = open_store(&checkpoint, parts.store, head.generation, &mut recovered)?;
     let last_run = if store.applied()?.batch == head.last_batch { LastRun::Clean } else { LastRun::Cut };
     recovered.applied = apply_again(store.as_ref(), &history)?;
     faults::point("recovery.state-applied");
@@ -158,24 +161,47 @@ fn refuse_other_settings(
     }
 }
 
+/// The store of a query, and the same again where snapshots can be taken of it.
+struct StateStore {
+    store: Arc<dyn Store>,
+    rocks: Option<Arc<RocksStore>>,
+}
+
 fn open_store(
     checkpoint: &Checkpoint,
     kind: StoreKind,
     generation: u32,
     recovered: &mut Recovered,
-) -> Result<(Arc<dyn Store>, Option<Arc<RocksStore>>), QueryError> {
+) -> Result<StateStore, QueryError> {
     match kind {
-        StoreKind::Memory => Ok((Arc::new(MemoryStore::new()), None)),
+        StoreKind::Memory => Ok(StateStore { store: Arc::new(MemoryStore::new()), rocks: None }),
         StoreKind::Rocks => {
             recovered.snapshot = checkpoint.restore_newest(generation)?.map(|name| name.to_string());
             let store = Arc::new(RocksStore::open(&checkpoint.live_dir(), &Default::default())?);
-            Ok((Arc::clone(&store) as Arc<dyn Store>, Some(store)))
+            Ok(StateStore { store: Arc::clone(&store) as Arc<dyn Store>, rocks: Some(store) })
         }
     }
 }
 
 /// Applies the batches that the store lacks.
-fn apply_again(store: &dyn Store, history: &History) -> Result<u64, QueryError> {
+///
+/// # Errors
+/// `SNAPSHOT_MISSING`, a failing store.
+pub(super) fn apply_again(store: &dyn Store, history: &History) -> Result<u64, QueryError> {
+    refuse_gap(store, history)?;
+    let mut count = 0;
+    for commit in history.commits_after(store.applied()?.batch) {
+        publish::apply(store, &commit?)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Refuses a store that ends before the log begins.
+///
+/// # Errors
+/// `SNAPSHOT_MISSING`, a failing store.
+pub(super) fn refuse_gap(store: &dyn Store, history: &History) -> Result<(), QueryError> {
     let applied = store.applied()?.batch;
     let oldest = history.batches.first().map(|retained| retained.batch_id);
     let next = applied.map_or(0, |batch| batch + 1);
@@ -189,12 +215,7 @@ fn apply_again(store: &dyn Store, history: &History) -> Result<u64, QueryError> 
             ),
         ));
     }
-    let mut count = 0;
-    for commit in history.commits_after(applied) {
-        publish::apply(store, &commit?)?;
-        count += 1;
-    }
-    Ok(count)
+    Ok(())
 }
 
 fn restore_source(

@@ -1,23 +1,25 @@
 //! Runs the committed batches of a stopped query again, in a folder of its own, and compares what they make with the
 //! digests of their commit records. Proves that a processor is deterministic, and finds the batch where it is not.
 //!
-//! The checkpoint is read, never written. Limits of the record hold; deadlines and fuel do not decide, so that a busy
-//! machine does not make a replay differ.
+//! The checkpoint is read, never written. What a batch depended on comes from its record, not from today's settings:
+//! the processor (kept in the checkpoint), its parameters, the clock, the watermarks, the shares of the workers, the
+//! limits. Deadlines and fuel do not decide, so that a busy machine does not make a replay differ.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::checkpoint::Checkpoint;
-use super::commit::{BatchKind, Commit, SinkRole, SourceCommit, SourceRole};
+use super::checkpoint::{Checkpoint, CheckpointError};
+use super::commit::{BatchKind, Commit, CommitHeader, SinkRole, SourceCommit, SourceRole, StepCommit};
 use super::error::QueryError;
 use super::history::History;
-use super::operator::{GroupedRows, Operator, TimeMode};
+use super::operator::{GroupedRows, Operator, OperatorError, TimeMode};
 use super::pipeline::{BatchWork, Done, Pipeline, Runs, Share};
 use super::publish;
+use super::recovery::refuse_gap;
 use super::route::{LateRows, Routed};
 use super::settings::QuerySettings;
 use super::setup::{Schemas, Setup};
-use super::source::Source;
+use super::source::{Slice, Source};
 use super::stage::digest_output;
 use crate::disk::Disk;
 use crate::record::{RowLayout, Schema};
@@ -25,8 +27,10 @@ use crate::state::{Changes, DueIndex, RocksStore, Store};
 
 /// What a replay works on.
 pub struct ReplayParts {
-    /// Must be the processor that the records name.
+    /// The processor at hand. Batches that ran another one are replayed with that, if the checkpoint has kept it.
     pub operator: Arc<dyn Operator>,
+    /// Makes a processor of the program that a checkpoint has kept; given its identity for errors.
+    pub load: Box<dyn Fn(&str, &[u8]) -> Result<Arc<dyn Operator>, OperatorError>>,
     /// The input that was read.
     pub input: Box<dyn Source>,
     /// The initial state that was read.
@@ -44,7 +48,7 @@ pub struct ReplayParts {
 pub enum ChangedInput {
     /// Say so before anything runs.
     Refuse,
-    /// Go on and find the first batch that differs.
+    /// Warn, go on and find the first batch that differs.
     Replay,
 }
 
@@ -54,8 +58,10 @@ pub enum ChangedInput {
 pub struct Compared {
     /// The batch.
     pub batch_id: u64,
-    /// Rows that went into it.
-    pub rows: u64,
+    /// Rows that went into it, as recorded.
+    pub rows_in: u64,
+    /// Rows that it emitted, as recorded.
+    pub rows_out: u64,
     /// What is not as recorded; empty: all is.
     pub differences: Vec<Difference>,
 }
@@ -72,123 +78,337 @@ pub enum Difference {
     State,
 }
 
-/// Replays every batch that the checkpoint retains, in order, up to the first that differs. `report` sees each.
+impl Difference {
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+            Self::State => "state changes",
+        }
+    }
+}
+
+/// What a replay begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beginning {
+    /// The snapshot. None: the empty state before the first batch.
+    pub snapshot: Option<String>,
+    /// The last batch that it holds.
+    pub after_batch: Option<u64>,
+    /// Batches to replay.
+    pub batches: u64,
+}
+
+/// Who hears how a replay goes.
+pub trait Observer {
+    /// Before the first batch.
+    fn begins(&mut self, beginning: &Beginning);
+
+    /// After each.
+    fn compared(&mut self, batch: &Compared);
+}
+
+/// Replays every batch that the checkpoint retains, in order, up to the first that differs.
 ///
 /// # Errors
-/// A checkpoint, input or processor that cannot be replayed; a processor that fails now and did not then.
+/// `SOURCE_FILE_CHANGED` and the like, `REPLAY_OTHER_PROCESSOR`, `REPLAY_OTHER_QUERY`, a checkpoint that cannot be read, a
+/// processor that fails now and did not then.
 pub fn replay(
     settings: &QuerySettings,
-    mut parts: ReplayParts,
+    parts: ReplayParts,
     changed: ChangedInput,
-    report: &mut dyn FnMut(&Compared),
+    observer: &mut dyn Observer,
 ) -> Result<(), QueryError> {
     let checkpoint = Checkpoint::open_existing(Arc::clone(&parts.disk), &parts.checkpoint)?;
     let history = History::view(&checkpoint, settings.watermark.as_ref())?;
-    let snapshot = checkpoint.restore_oldest(&parts.scratch.join("live"))?;
-    let store: Arc<dyn Store> = Arc::new(RocksStore::open(&parts.scratch.join("live"), &Default::default())?);
-    let from = store.applied()?.batch;
-    tracing::info!(?snapshot, ?from, "replaying");
+    let (store, beginning) = restore(&checkpoint, &history, &parts.scratch.join("live"))?;
 
-    let schemas = Schemas {
-        input: parts.input.schema().clone(),
-        initial_state: parts.initial_state.as_ref().map(|source| source.schema().clone()),
+    let mut sources = Sources { input: parts.input, initial_state: parts.initial_state, changed };
+    sources.verify(history.headers_after(beginning.after_batch))?;
+    let mut stage = Stage {
+        settings,
+        checkpoint: &checkpoint,
+        operator: parts.operator,
+        load: parts.load,
+        spill_folder: parts.scratch,
+        set: None,
     };
-    let setup = Setup::new(settings, parts.operator, schemas, checkpoint.metadata())?;
-    let project = |source: &mut dyn Source, columns: &Schema| {
-        let source_name = source.describe();
-        source.project(columns).map_err(|source| QueryError::Source { source_name, source })
-    };
-    project(parts.input.as_mut(), &setup.input_columns()?)?;
-    if let (Some(source), Some(columns)) = (&mut parts.initial_state, setup.initial_columns()?) {
-        project(source.as_mut(), &columns)?;
-    }
-    let mut sources = Sources { input: parts.input, initial_state: parts.initial_state };
-    if changed == ChangedInput::Refuse {
-        for commit in history.commits_after(from) {
-            sources.verify(&commit?.header.sources)?;
-        }
-    }
-    let (variables, _) = setup.declare_variables(store.as_ref())?;
-    let output = RowLayout::new(&setup.plan.output);
-    let mut pipeline = setup.pipeline(variables, settings, parts.scratch.clone());
-    for commit in history.commits_after(from) {
-        let compared = run(&mut pipeline, &store, &mut sources, &output, &commit?)?;
-        let differs = !compared.differences.is_empty();
-        report(&compared);
-        if differs {
+    observer.begins(&beginning);
+    for commit in history.commits_after(beginning.after_batch) {
+        let commit = commit?;
+        let compared = match commit.header.steps.first() {
+            Some(step) => stage.set_for(&commit.header, step, &mut sources, store.as_ref())?.run(&store, &mut sources, &commit)?,
+            None => Compared::of(&commit.header, Vec::new()),
+        };
+        // The recorded changes, so that one difference does not hide behind another.
+        publish::apply(store.as_ref(), &commit)?;
+        observer.compared(&compared);
+        if !compared.differences.is_empty() {
             break;
         }
     }
     Ok(())
 }
 
-fn run(
-    pipeline: &mut Pipeline,
-    store: &Arc<dyn Store>,
-    sources: &mut Sources,
-    output: &RowLayout,
-    commit: &Commit,
-) -> Result<Compared, QueryError> {
-    let header = &commit.header;
-    let step = header.steps.first();
-    if let Some(step) = step {
-        let now = pipeline.operator.identity();
-        if step.processor != now {
-            return Err(QueryError::mismatch(
-                "REPLAY_OTHER_PROCESSOR",
-                format!("batch {} ran {}, not {now}; replay it with the component that it ran", header.batch_id, step.processor),
-            ));
-        }
-        pipeline.output_limits = step.output_limits;
-        pipeline.state_limits = step.state_limits;
-    }
-    let routed = sources.route_again(pipeline, commit)?;
-    let shares = header.ranges.iter().map(|worker| Share {
-        key_groups: worker.key_groups.clone(),
-        rows: if routed.rows() == 0 {
-            GroupedRows::default()
-        } else {
-            routed.share(&worker.key_groups, header.key_groups)
-        },
-        runs: if worker.input_digest.is_some() { Runs::Processor } else { Runs::EvictionOnly },
-    });
-    let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
-    let work = BatchWork { batch_id: header.batch_id, kind: header.kind, time: header.time };
-    let done = pipeline.process(store, &due, &work, shares.collect())?;
-    let differences = compare(output, commit, done)?;
-    // The recorded changes, so that one difference does not hide behind another.
-    publish::apply(store.as_ref(), commit)?;
-    Ok(Compared { batch_id: header.batch_id, rows: header.sources.iter().map(|source| source.rows).sum(), differences })
+/// The state before the oldest batch that can be replayed: while the log is whole, the empty one.
+fn restore(
+    checkpoint: &Checkpoint,
+    history: &History,
+    live: &Path,
+) -> Result<(Arc<dyn Store>, Beginning), QueryError> {
+    let log_is_whole = history.batches.first().is_none_or(|oldest| oldest.batch_id == 0);
+    let snapshot = if log_is_whole { None } else { checkpoint.restore_oldest(live)? };
+    let store = RocksStore::open(live, &Default::default())?;
+    refuse_gap(&store, history)?;
+    let after_batch = store.applied()?.batch;
+    let beginning = Beginning {
+        snapshot: snapshot.map(|name| name.to_string()),
+        after_batch,
+        batches: history.headers_after(after_batch).count() as u64,
+    };
+    Ok((Arc::new(store), beginning))
 }
 
-fn compare(layout: &RowLayout, commit: &Commit, done: Vec<Done>) -> Result<Vec<Difference>, QueryError> {
-    let header = &commit.header;
-    let (mut inputs, mut changes, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
-    for worker in done {
-        inputs.push(worker.input_digest.map(|digest| format!("{digest:032x}")));
-        changes.push(worker.changes);
-        outputs.extend(worker.output);
+/// What batches run on: set anew whenever the processor or its parameters are others than in the batch before.
+struct Stage<'a> {
+    settings: &'a QuerySettings,
+    checkpoint: &'a Checkpoint,
+    operator: Arc<dyn Operator>,
+    load: Box<dyn Fn(&str, &[u8]) -> Result<Arc<dyn Operator>, OperatorError>>,
+    spill_folder: PathBuf,
+    set: Option<Set>,
+}
+
+/// A processor in its query, as one or more batches had it.
+struct Set {
+    pipeline: Pipeline,
+    output: RowLayout,
+    parameters: Vec<(String, String)>,
+}
+
+impl Stage<'_> {
+    fn set_for(
+        &mut self,
+        header: &CommitHeader,
+        step: &StepCommit,
+        sources: &mut Sources,
+        store: &dyn Store,
+    ) -> Result<&mut Set, QueryError> {
+        let fits = |set: &Set| set.pipeline.operator.identity() == step.processor && set.parameters == step.parameters;
+        let mut set = match self.set.take().filter(fits) {
+            Some(set) => set,
+            None => self.new_set(header.batch_id, step, sources, store)?,
+        };
+        Arc::make_mut(&mut set.pipeline.info).run_id.clone_from(&header.run_id);
+        set.pipeline.output_limits = step.output_limits;
+        set.pipeline.state_limits = step.state_limits;
+        Ok(self.set.insert(set))
     }
-    let mut differences = Vec::new();
-    if header.ranges.iter().map(|worker| &worker.input_digest).ne(inputs.iter()) {
-        differences.push(Difference::Input);
+
+    fn new_set(
+        &self,
+        batch_id: u64,
+        step: &StepCommit,
+        sources: &mut Sources,
+        store: &dyn Store,
+    ) -> Result<Set, QueryError> {
+        let operator = self.operator_of(batch_id, step)?;
+        let settings = QuerySettings {
+            time_mode: step.time_mode,
+            output_mode: step.output_mode,
+            parameters: step.parameters.iter().cloned().collect(),
+            ..self.settings.clone()
+        };
+        let setup = Setup::new(&settings, operator, sources.schemas(), self.checkpoint.metadata())?;
+        for (what, recorded, now) in
+            [("grouping key", &step.key, setup.plan.key.to_string()), ("output", &step.output, setup.plan.output.to_string())]
+        {
+            if *recorded != now {
+                return Err(QueryError::mismatch(
+                    "REPLAY_OTHER_QUERY",
+                    format!("the {what} of batch {batch_id} was {recorded}, and with these settings it is {now}; replay the query with its own settings"),
+                ));
+            }
+        }
+        sources.project(&setup)?;
+        let (variables, _) = setup.declare_variables(store)?;
+        let output = RowLayout::new(&setup.plan.output);
+        let pipeline = setup.pipeline(variables, &settings, self.spill_folder.clone());
+        Ok(Set { pipeline, output, parameters: step.parameters.clone() })
     }
-    let emitted = digest_output(layout, outputs)?;
-    if header.sink(SinkRole::Output).is_some_and(|part| part.digest != emitted) {
-        differences.push(Difference::Output);
+
+    fn operator_of(&self, batch_id: u64, step: &StepCommit) -> Result<Arc<dyn Operator>, QueryError> {
+        let (wanted, at_hand) = (&step.processor, self.operator.identity());
+        if *wanted == at_hand {
+            return Ok(Arc::clone(&self.operator));
+        }
+        let Some(program) = self.checkpoint.program(wanted)? else {
+            return Err(QueryError::mismatch(
+                "REPLAY_OTHER_PROCESSOR",
+                format!(
+                    "batch {batch_id} ran the component {wanted}, which the checkpoint has not kept, and the one given is \
+                     {at_hand}; give the component that it ran"
+                ),
+            ));
+        };
+        let operator = (self.load)(wanted, &program).map_err(QueryError::Unfit)?;
+        let found = operator.identity();
+        if *wanted != found {
+            let defect = format!("it has the digest {found}");
+            return Err(CheckpointError::Damaged { path: wanted.into(), defect }.into());
+        }
+        Ok(operator)
     }
-    if header.steps.first().is_some_and(|step| step.state_digest != Changes::digest(&changes)) {
-        differences.push(Difference::State);
+}
+
+impl Set {
+    fn run(&self, store: &Arc<dyn Store>, sources: &mut Sources, commit: &Commit) -> Result<Compared, QueryError> {
+        let header = &commit.header;
+        let pipeline = &self.pipeline;
+        let read = sources.read(header)?;
+        let routed = self.route(header, &read)?;
+        let shares: Vec<Share> = header
+            .ranges
+            .iter()
+            .map(|worker| Share {
+                key_groups: worker.key_groups.clone(),
+                rows: if routed.rows() == 0 {
+                    GroupedRows::default()
+                } else {
+                    routed.share(&worker.key_groups, header.key_groups)
+                },
+                runs: if worker.input_digest.is_some() { Runs::Processor } else { Runs::EvictionOnly },
+            })
+            .collect();
+        // Rows that are late, malformed or of a worker that had none then are sent to nobody, and so in no digest.
+        let sent: usize = shares.iter().map(|share| share.rows.rows.len()).sum();
+        let same_rows = sent as u64 == routed.rows()
+            && header.sources.first().is_none_or(|part| {
+                (part.late, part.rejected) == (routed.late, read.rejected.len() as u64)
+            });
+        drop(routed);
+        let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
+        let work = BatchWork { batch_id: header.batch_id, kind: header.kind, time: header.time };
+        let done = pipeline.process(store, &due, &work, shares)?;
+        let mut differences = self.compare(header, done)?;
+        if !same_rows && !differences.contains(&Difference::Input) {
+            differences.insert(0, Difference::Input);
+        }
+        Ok(Compared::of(header, differences))
     }
-    Ok(differences)
+
+    fn route(&self, header: &CommitHeader, read: &Slice) -> Result<Routed, QueryError> {
+        if read.batches.is_empty() {
+            return Ok(Routed::default());
+        }
+        match (header.kind, &self.pipeline.initial_routing) {
+            (BatchKind::Bootstrap, Some(routing)) => routing.route(&read.batches, LateRows::Keep),
+            _ => {
+                let late = match self.pipeline.info.time_mode {
+                    TimeMode::EventTime => LateRows::DropUpTo(header.late_watermark_ms),
+                    TimeMode::None | TimeMode::ProcessingTime => LateRows::Keep,
+                };
+                self.pipeline.routing.route(&read.batches, late)
+            }
+        }
+    }
+
+    fn compare(&self, header: &CommitHeader, done: Vec<Done>) -> Result<Vec<Difference>, QueryError> {
+        let (mut inputs, mut changes, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        for worker in done {
+            inputs.push(worker.input_digest.map(|digest| format!("{digest:032x}")));
+            changes.push(worker.changes);
+            outputs.extend(worker.output);
+        }
+        let mut differences = Vec::new();
+        if header.ranges.iter().map(|worker| &worker.input_digest).ne(inputs.iter()) {
+            differences.push(Difference::Input);
+        }
+        let emitted = digest_output(&self.output, outputs)?;
+        if header.sink(SinkRole::Output).is_some_and(|part| part.digest != emitted) {
+            differences.push(Difference::Output);
+        }
+        if header.steps.first().is_some_and(|step| step.state_digest != Changes::digest(&changes)) {
+            differences.push(Difference::State);
+        }
+        Ok(differences)
+    }
+}
+
+impl Compared {
+    fn of(header: &CommitHeader, differences: Vec<Difference>) -> Self {
+        Self {
+            batch_id: header.batch_id,
+            rows_in: header.sources.iter().map(|source| source.rows).sum(),
+            rows_out: header.sink(SinkRole::Output).map_or(0, |part| part.rows),
+            differences,
+        }
+    }
 }
 
 struct Sources {
     input: Box<dyn Source>,
     initial_state: Option<Box<dyn Source>>,
+    changed: ChangedInput,
 }
 
 impl Sources {
+    fn schemas(&self) -> Schemas {
+        Schemas {
+            input: self.input.schema().clone(),
+            initial_state: self.initial_state.as_ref().map(|source| source.schema().clone()),
+        }
+    }
+
+    fn project(&mut self, setup: &Setup) -> Result<(), QueryError> {
+        let project = |source: &mut dyn Source, columns: &Schema| {
+            let source_name = source.describe();
+            source.project(columns).map_err(|source| QueryError::Source { source_name, source })
+        };
+        project(self.input.as_mut(), &setup.input_columns()?)?;
+        match (&mut self.initial_state, setup.initial_columns()?) {
+            (Some(source), Some(columns)) => project(source.as_mut(), &columns),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds the first batch of which the input is not what it was.
+    fn verify(&mut self, headers: impl Iterator<Item = Result<CommitHeader, QueryError>>) -> Result<(), QueryError> {
+        for header in headers {
+            let header = header?;
+            for part in header.sources.iter().filter(|part| read_something(part)) {
+                let changed = self.changed;
+                let source = self.of(part.role)?;
+                let source_name = source.describe();
+                match (source.verify(&part.range), changed) {
+                    (Ok(()), _) => {}
+                    (Err(error), ChangedInput::Replay) => {
+                        let batch_id = header.batch_id;
+                        tracing::warn!(code = error.code, batch_id, "{source_name}: {error}");
+                        return Ok(());
+                    }
+                    (Err(source), ChangedInput::Refuse) => return Err(QueryError::Source { source_name, source }),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of a batch.
+    fn read(&mut self, header: &CommitHeader) -> Result<Slice, QueryError> {
+        let Some(part) = header.sources.first().filter(|part| read_something(part)) else { return Ok(Slice::default()) };
+        let changed = self.changed;
+        let source = self.of(part.role)?;
+        let source_name = source.describe();
+        let slice = match changed {
+            ChangedInput::Refuse => source.read_again(&part.range),
+            ChangedInput::Replay => source.read_changed(&part.range),
+        };
+        slice.map_err(|source| QueryError::Source { source_name, source })
+    }
+
     fn of(&mut self, role: SourceRole) -> Result<&mut dyn Source, QueryError> {
         match (role, &mut self.initial_state) {
             (SourceRole::Input, _) => Ok(self.input.as_mut()),
@@ -199,31 +419,9 @@ impl Sources {
             )),
         }
     }
+}
 
-    fn verify(&mut self, parts: &[SourceCommit]) -> Result<(), QueryError> {
-        for part in parts {
-            let source = self.of(part.role)?;
-            let source_name = source.describe();
-            source.verify(&part.range).map_err(|source| QueryError::Source { source_name, source })?;
-        }
-        Ok(())
-    }
-
-    fn route_again(&mut self, pipeline: &Pipeline, commit: &Commit) -> Result<Routed, QueryError> {
-        let header = &commit.header;
-        let Some(part) = header.sources.first() else { return Ok(Routed::default()) };
-        let source = self.of(part.role)?;
-        let source_name = source.describe();
-        let slice = source.read_again(&part.range).map_err(|source| QueryError::Source { source_name, source })?;
-        match (header.kind, &pipeline.initial_routing) {
-            (BatchKind::Bootstrap, Some(routing)) => routing.route(&slice.batches, LateRows::Keep),
-            _ => {
-                let late = match pipeline.info.time_mode {
-                    TimeMode::EventTime => LateRows::DropUpTo(header.late_watermark_ms),
-                    TimeMode::None | TimeMode::ProcessingTime => LateRows::Keep,
-                };
-                pipeline.routing.route(&slice.batches, late)
-            }
-        }
-    }
+/// The batch that ends the initial state has read nothing, and its range says so.
+fn read_something(part: &SourceCommit) -> bool {
+    !part.range.at.is_null()
 }

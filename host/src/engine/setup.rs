@@ -12,12 +12,37 @@ use super::pipeline::Pipeline;
 use super::route::Routing;
 use super::settings::QuerySettings;
 use crate::record::{DataType, Schema, key_layout};
-use crate::state::{Catalog, Changes, Store, Variable, drop_variable};
+use crate::state::{Catalog, Changes, MemoryStore, Store, Variable, drop_variable};
 
 /// Schemas of what a query reads.
-pub(super) struct Schemas {
-    pub(super) input: Schema,
-    pub(super) initial_state: Option<Schema>,
+#[derive(Debug, Clone)]
+pub struct Schemas {
+    /// All columns of the input.
+    pub input: Schema,
+    /// All columns of the initial state, if there is one.
+    pub initial_state: Option<Schema>,
+}
+
+/// What a processor gives and wants in a query with these settings. Runs `init` on a throw-away instance; there need be
+/// neither rows nor a checkpoint.
+///
+/// # Errors
+/// Settings, input and processor that do not fit each other; variables that no checkpoint could hold.
+pub fn plan(
+    settings: &QuerySettings,
+    operator: Arc<dyn Operator>,
+    schemas: Schemas,
+) -> Result<Arc<OperatorPlan>, QueryError> {
+    let metadata = Metadata {
+        query_id: identity::random_id(),
+        name: settings.name.clone(),
+        seed: settings.seed.unwrap_or_default(),
+        key_groups: settings.key_groups,
+        created_by: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let setup = Setup::new(settings, operator, schemas, &metadata)?;
+    setup.declare_variables(&MemoryStore::new())?;
+    Ok(setup.plan)
 }
 
 /// A processor that fits its query.

@@ -113,6 +113,9 @@ impl Snapshots {
             log.remove_segments_before(&first.record)?;
         }
         let staged: Vec<String> = self.batches.iter().flat_map(|batch| batch.staged.iter().cloned()).collect();
-        Ok(checkpoint.keep_staged(&staged)?)
+        checkpoint.keep_staged(&staged)?;
+        let processors: Vec<&str> =
+            self.batches.iter().flat_map(|batch| batch.processors.iter().map(String::as_str)).collect();
+        Ok(checkpoint.retain_programs(&processors)?)
     }
 }

@@ -82,7 +82,8 @@ pub trait Source: Send {
     fn schema(&self) -> &Schema;
 
     /// Restricts what is read to these columns of [`Source::schema`] (same names and types, any order). A column may be
-    /// NOT NULL here that is nullable there: its NULLs are then rejected rows. Called once, before the first read.
+    /// NOT NULL here that is nullable there: its NULLs are then rejected rows. Called before the first read; between
+    /// reads of committed ranges, it may be called anew.
     ///
     /// # Errors
     /// A column that the source lacks.
@@ -110,6 +111,14 @@ pub trait Source: Send {
     /// # Errors
     /// `SOURCE_FILE_CHANGED` or `SOURCE_FILE_MISSING` when that is no longer possible.
     fn read_again(&mut self, range: &SourceRange) -> Result<Slice, SourceError>;
+
+    /// Reads a committed range again whatever has become of it: the rows of the same numbers, as they are now.
+    ///
+    /// # Errors
+    /// `SOURCE_FILE_MISSING`, input that cannot be read.
+    fn read_changed(&mut self, range: &SourceRange) -> Result<Slice, SourceError> {
+        self.read_again(range)
+    }
 
     /// Whether a committed range still has the fingerprints of its record, without reading rows.
     ///

@@ -34,7 +34,9 @@ impl CompileCache {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| unusable(e.to_string()))?;
         let metadata = fs::metadata(folder).map_err(|e| unusable(e.to_string()))?;
         if metadata.uid() != rustix::process::geteuid().as_raw() {
-            return Err(unusable("it belongs to another user, who could put native code there; choose another folder".into()));
+            return Err(unusable(
+                "it belongs to another user, who could put native code there; choose another folder".into(),
+            ));
         }
         if metadata.mode() & 0o077 != 0 {
             return Err(unusable("other users may enter it; run `chmod 700` on it or choose another folder".into()));

@@ -153,27 +153,29 @@ fn check_key(wanted: &Schema, key: &Schema) -> Result<Schema, OperatorError> {
         );
         return Err(OperatorError::Unfit { code: "KEY_MISMATCH", message });
     }
-    let field = |(wanted, field): (&Field, &Field)| Field { nullable: wanted.nullable && field.nullable, ..field.clone() };
+    let field =
+        |(wanted, field): (&Field, &Field)| Field { nullable: wanted.nullable && field.nullable, ..field.clone() };
     let fields = wanted.fields().iter().zip(key.fields()).map(field).collect();
     Schema::new(fields).map_err(|error| unfit_schema("key", &error))
 }
 
 fn check_prefetch(wanted: Option<Vec<u32>>, variables: &[VariableSpec]) -> Result<Vec<u16>, OperatorError> {
-    let is_value = |number: &u16| {
-        variables.get(usize::from(*number)).is_some_and(|variable| variable.kind == VariableKind::Value)
-    };
+    let is_value =
+        |number: &u16| variables.get(usize::from(*number)).is_some_and(|variable| variable.kind == VariableKind::Value);
     let Some(wanted) = wanted else {
         return Ok((0..=u16::MAX).take(variables.len()).filter(is_value).take(PREFETCH_MAX).collect());
     };
     let unfit = |message: String| OperatorError::Unfit { code: "PREFETCH_INVALID", message };
     if wanted.len() > PREFETCH_MAX {
-        let message = format!("the processor wants {} value states sent along, at most {PREFETCH_MAX} are", wanted.len());
+        let message =
+            format!("the processor wants {} value states sent along, at most {PREFETCH_MAX} are", wanted.len());
         return Err(unfit(message));
     }
     let mut numbers = Vec::with_capacity(wanted.len());
     for number in wanted {
         let known = u16::try_from(number).ok().filter(is_value);
-        let known = known.ok_or_else(|| unfit(format!("state variable {number}, to be sent along, is not a value state")))?;
+        let known =
+            known.ok_or_else(|| unfit(format!("state variable {number}, to be sent along, is not a value state")))?;
         if numbers.contains(&known) {
             return Err(unfit(format!("state variable {number} is to be sent along twice")));
         }

@@ -59,9 +59,9 @@ impl<'a> Op<'a> {
         if !length.is_multiple_of(8) {
             return Err(Refusal::violation(format!("a payload of {length} bytes; it must be a multiple of 8")));
         }
-        let (payload, after) = after
-            .split_at_checked(length as usize)
-            .ok_or_else(|| Refusal::violation(format!("a payload of {length} bytes, of which {} are there", after.len())))?;
+        let (payload, after) = after.split_at_checked(length as usize).ok_or_else(|| {
+            Refusal::violation(format!("a payload of {length} bytes, of which {} are there", after.len()))
+        })?;
         *rest = after;
         Ok(Self { code, variable, group, payload })
     }
@@ -115,7 +115,8 @@ impl<'a> Op<'a> {
 
     fn map_put(&self, batch: &mut Batch, group: GroupId) -> Result<(), Refusal> {
         let (index, variable) = batch.variable(self.variable, VariableKind::Map)?;
-        let (head, rows) = self.payload.split_first_chunk::<8>().ok_or_else(|| Refusal::violation("map put without a key"))?;
+        let (head, rows) =
+            self.payload.split_first_chunk::<8>().ok_or_else(|| Refusal::violation("map put without a key"))?;
         let length = u64::from_le_bytes(*head);
         let key_and_value = u32::try_from(length).ok().and_then(|length| rows.split_at_checked(length as usize));
         let Some((key, row)) = key_and_value.filter(|(key, _)| key.len().is_multiple_of(8)) else {

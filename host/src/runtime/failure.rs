@@ -4,6 +4,7 @@
 //! contract or of a limit traps, a failure of the host ends the batch. Outside, [`report`] turns what a call ended with
 //! into an [`OperatorError`], and keeps those kinds apart.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 
@@ -156,8 +157,14 @@ const CODE_CHARACTERS_MAX: usize = 200;
 const KEY_BYTES_MAX: usize = 1 << 10;
 /// Wasm frames in a report.
 const FRAMES_MAX: usize = 30;
+/// Longest name of a function in a report; generic ones grow long.
+const FRAME_BYTES_MAX: usize = 300;
+/// So often must a function be among the frames that wasmtime keeps (20) for a recursion to be the likely cause.
+const RECURSIONS_MIN: usize = 8;
 /// Keys that a report of a trap names when any of several may be guilty.
 const CANDIDATES_MAX: usize = 3;
+
+const TOO_DEEP: &str = "its calls nest too deep; look for a recursion without end";
 
 /// The report of an answer with which an export gave up.
 pub(super) fn guest_failure(
@@ -211,6 +218,7 @@ pub(super) fn trap(
         }
         keys.clear();
     }
+<<<<<<< HEAD
     OperatorError::Trap { code, export, message, log_tail, backtrace, key: keys.pop() }
 }
 
@@ -226,6 +234,16 @@ fn name_key(log_tail: &mut [String], host: &Host) -> Option<String> {
     let key = host.key_of(group.parse().ok()?)?;
     *line = format!("panic in the group of key {}{rest}", cut(&key, KEY_BYTES_MAX));
     Some(key)
+=======
+    OperatorError::Trap {
+        code,
+        export,
+        message,
+        log_tail: host.log.tail(),
+        backtrace: backtrace.into(),
+        key: keys.pop(),
+    }
+>>>>>>> main
 }
 
 fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static str, String) {
@@ -250,13 +268,18 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
             );
             return ("GUEST_FUEL", message);
         }
-        Some(Trap::StackOverflow) => {
-            return ("GUEST_STACK_OVERFLOW", "its calls nest too deep; look for a recursion without end".to_owned());
+        // Languages keep part of the stack in linear memory; where that part ends, so does the memory.
+        Some(Trap::MemoryOutOfBounds) if error.downcast_ref::<WasmBacktrace>().is_some_and(recurs) => {
+            return ("GUEST_STACK_OVERFLOW", TOO_DEEP.to_owned());
         }
+<<<<<<< HEAD
         Some(trap @ Trap::MemoryOutOfBounds) => {
             // Compilers keep a stack of their own in memory, mostly below all else.
             return ("GUEST_TRAP", format!("{trap}; a recursion without end can end like this, too"));
         }
+=======
+        Some(Trap::StackOverflow) => return ("GUEST_STACK_OVERFLOW", TOO_DEEP.to_owned()),
+>>>>>>> main
         _ => {}
     }
     if let Some(refused) = host.limiter.refused() {
@@ -281,6 +304,7 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
     ("GUEST_TRAP", cause)
 }
 
+<<<<<<< HEAD
 /// What wasmtime says when there is too much of something, and the setting that bounds it.
 const RESOURCES: [(&str, &str); 4] = [
     ("instance count", "instances"),
@@ -289,16 +313,22 @@ const RESOURCES: [(&str, &str); 4] = [
     ("resource table has no free keys", "wasi_resources"),
 ];
 
+=======
+/// The frames by name, innermost first. wasmtime spells names out only in its own report, a line each after the first:
+/// `    0:   0x1f4 - module!function`.
+>>>>>>> main
 fn frames(backtrace: &WasmBacktrace) -> String {
-    let frame = |frame: &wasmtime::FrameInfo| {
-        let function = frame.symbols().iter().find_map(|symbol| symbol.name()).or(frame.func_name());
-        let function = function.map_or_else(|| format!("function {}", frame.func_index()), |name| clean(name, 300));
-        format!("at {function}")
+    let report = backtrace.to_string();
+    let function = |line: &str| {
+        let place = line.split_once(" - ").map_or(line, |(_, place)| place);
+        let name = place.split_once('!').map_or(place, |(_, name)| name);
+        format!("at {}", clean(name.trim(), FRAME_BYTES_MAX))
     };
-    let frames: Vec<_> = backtrace.frames().iter().take(FRAMES_MAX).map(frame).collect();
+    let frames: Vec<_> = report.lines().skip(1).take(FRAMES_MAX).map(function).collect();
     frames.join("\n")
 }
 
+<<<<<<< HEAD
 /// A code of a guest, of nothing but letters, digits, `_`, `.` and `-`: it stands where codes of the host do, and in logs.
 fn clean_code(code: &str) -> String {
     let plain = |character: char| match character {
@@ -307,6 +337,13 @@ fn clean_code(code: &str) -> String {
     };
     let code: String = code.chars().take(CODE_CHARACTERS_MAX).map(plain).collect();
     if code.is_empty() { "USER_CODE".to_owned() } else { code }
+=======
+/// Whether one function is on the stack again and again.
+fn recurs(backtrace: &WasmBacktrace) -> bool {
+    let mut calls = BTreeMap::new();
+    backtrace.frames().iter().for_each(|frame| *calls.entry(frame.func_index()).or_insert(0) += 1);
+    calls.values().any(|calls| *calls >= RECURSIONS_MIN)
+>>>>>>> main
 }
 
 /// Text of a guest, cut and without control characters other than line feeds and tabs.

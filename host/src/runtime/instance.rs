@@ -18,9 +18,7 @@ use super::logging::{Log, Origin};
 use super::processor::Ready;
 use super::random::Place;
 use super::wasi::Wasi;
-use crate::engine::operator::{
-    Closed, GroupedRows, OperatorError, OperatorPlan, QueryInfo, Task, TimerValues, Worker,
-};
+use crate::engine::operator::{Closed, GroupedRows, OperatorError, OperatorPlan, QueryInfo, Task, TimerValues, Worker};
 use crate::record::RowLayout;
 
 /// An instance whose `init` has answered.
@@ -65,8 +63,8 @@ impl Instance {
             );
             return Err(trap("init", "PLAN_CHANGED", message, String::new(), self.store.data()));
         }
-        let batch =
-            Batch::new(now, task.query.time_mode, task.session, task.output, self.limits.open_cursors).map_err(unfit)?;
+        let batch = Batch::new(now, task.query.time_mode, task.session, task.output, self.limits.open_cursors)
+            .map_err(unfit)?;
         self.store.data_mut().stage = Stage::Batch(Box::new(batch));
         let initial_state = now.initial_state.as_ref().map(RowLayout::new);
         Ok(OpenInstance { instance: Some(self), time: task.time, columns: RowLayout::new(&now.columns), initial_state })

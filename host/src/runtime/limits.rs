@@ -45,13 +45,13 @@ pub struct Limits {
 
 /// A JavaScript guest lets its heap grow to about 95 MiB before it collects for the first time.
 const MEMORY_BYTES: usize = 128 << 20;
-/// CPython has about 7,700 functions in its table.
+/// CPython has about 7,700 functions in its table; large compiled programs some ten thousand.
 const TABLE_ELEMENTS: usize = 100_000;
 /// A Python component has two memories, its own and that of its adapters; the rest is for composed components.
 const MEMORIES: usize = 8;
 /// As [`MEMORIES`], with a table for each core module and for the shims of the component.
 const TABLES: usize = 64;
-/// A Python component consists of some forty core modules.
+/// A Python component has 14 core modules; one that is composed of several has a few times that.
 const INSTANCES: usize = 256;
 /// A chunk is 128 KiB: milliseconds for any language. Ten seconds are a loop that does not end, or a machine so busy
 /// that stopping is right.

@@ -117,14 +117,11 @@ fn add_state_reads(mut state: LinkerInstance<'_, Host>) -> wasmtime::Result<()> 
     state.func_wrap("get-list", |mut store: Store<'_>, (variable, group): (u32, u32)| {
         read(&mut store, "get-list", |batch| batch.list(variable, group).map(Page::from))
     })?;
-    state.func_wrap(
-        "get-map-value",
-        |mut store: Store<'_>, (variable, group, key): (u32, u32, WasmList<u8>)| {
-            read_with(&mut store, "get-map-value", &key, |batch, key| {
-                Ok(batch.map_value(variable, group, key)?.map(<[u8]>::to_vec))
-            })
-        },
-    )?;
+    state.func_wrap("get-map-value", |mut store: Store<'_>, (variable, group, key): (u32, u32, WasmList<u8>)| {
+        read_with(&mut store, "get-map-value", &key, |batch, key| {
+            Ok(batch.map_value(variable, group, key)?.map(<[u8]>::to_vec))
+        })
+    })?;
     state.func_wrap("contains-key", |mut store: Store<'_>, (variable, group, key): (u32, u32, WasmList<u8>)| {
         read_with(&mut store, "contains-key", &key, |batch, key| batch.map_contains(variable, group, key))
     })?;
@@ -155,7 +152,7 @@ fn add_effects(mut effects: LinkerInstance<'_, Host>) -> wasmtime::Result<()> {
         if ops.len() == 0 {
             return Ok((Ok(()),));
         }
-        let stopped = match lent(&mut store, "effects.apply", &ops, |batch, ops| effects::apply(batch, ops))? {
+        let stopped = match lent(&mut store, "effects.apply", &ops, effects::apply)? {
             Ok(Ok(())) => return Ok((Ok(()),)),
             Ok(Err(stopped)) => stopped,
             Err(refusal) => Stopped { op: 0, refusal },

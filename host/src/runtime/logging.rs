@@ -159,7 +159,13 @@ impl Lines {
         self.flush_partial();
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
+<<<<<<< HEAD
             let text = format!("{dropped} lines of the processor were dropped: the batch has used up limits.sandbox.log_lines or limits.sandbox.log_bytes");
+=======
+            let text = format!(
+                "{dropped} lines of the processor were dropped: the batch has used up limits.log_lines or limits.log_bytes"
+            );
+>>>>>>> main
             emit(&self.origin, Level::Warn, &text);
         }
     }

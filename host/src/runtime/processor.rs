@@ -27,6 +27,7 @@ pub const COMPONENT_BYTES_MAX: u64 = 96 << 20;
 pub struct Processor {
     ready: Ready,
     inspection: Inspection,
+    bytes: Vec<u8>,
 }
 
 /// What a new instance is made of.
@@ -109,6 +110,7 @@ impl Processor {
                 imports,
                 exports,
             },
+            bytes: bytes.to_vec(),
         })
     }
 
@@ -126,6 +128,10 @@ impl Processor {
 impl Operator for Processor {
     fn identity(&self) -> String {
         format!("sha256:{}", self.digest())
+    }
+
+    fn artifact(&self) -> Option<&[u8]> {
+        Some(&self.bytes)
     }
 
     fn plan(&self, query: &QueryInfo) -> Result<OperatorPlan, OperatorError> {

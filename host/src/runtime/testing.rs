@@ -50,7 +50,8 @@ pub(super) fn output() -> Output {
 
 /// Rows of `n BIGINT`, grouped by `key STRING`.
 pub(super) fn grouped(groups: &[(&str, &[i64])]) -> GroupedRows {
-    let mut sorted: Vec<_> = groups.iter().map(|(key, rows)| (row("key STRING", &json!({ "key": key })), *rows)).collect();
+    let mut sorted: Vec<_> =
+        groups.iter().map(|(key, rows)| (row("key STRING", &json!({ "key": key })), *rows)).collect();
     sorted.sort_by(|(a, _), (b, _)| GroupingKey::new(a).cmp(&GroupingKey::new(b)));
     let mut grouped = GroupedRows::default();
     let mut packed = Vec::new();
@@ -116,14 +117,26 @@ pub(super) fn open_as(processor: &Processor, plan: OperatorPlan) -> Result<Box<d
 /// Offsets: 16 answer of `init`, 128 an ok answer, 256 texts, 512 result areas, 4096 the heap.
 const EXPORTS: [(&str, &str); 6] = [
     ("memory", r#"(memory (export "memory") 3)"#),
-    ("init", r#"(func (export "tidemill:processor/handler@0.1.0#init")
-        (param i32 i32 i32 i32 i64 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32) (i32.const 16))"#),
-    ("handle-initial-state", r#"(func (export "tidemill:processor/handler@0.1.0#handle-initial-state")
-        (param i64 i64) (result i32) (i32.const 128))"#),
-    ("handle-input-rows", r#"(func (export "tidemill:processor/handler@0.1.0#handle-input-rows")
-        (param i64 i64) (result i32) (call $drain) (i32.const 128))"#),
-    ("handle-expired-timer", r#"(func (export "tidemill:processor/handler@0.1.0#handle-expired-timer")
-        (param i64 i64) (result i32) (call $drain) (i32.const 128))"#),
+    (
+        "init",
+        r#"(func (export "tidemill:processor/handler@0.1.0#init")
+        (param i32 i32 i32 i32 i64 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32) (i32.const 16))"#,
+    ),
+    (
+        "handle-initial-state",
+        r#"(func (export "tidemill:processor/handler@0.1.0#handle-initial-state")
+        (param i64 i64) (result i32) (i32.const 128))"#,
+    ),
+    (
+        "handle-input-rows",
+        r#"(func (export "tidemill:processor/handler@0.1.0#handle-input-rows")
+        (param i64 i64) (result i32) (call $drain) (i32.const 128))"#,
+    ),
+    (
+        "handle-expired-timer",
+        r#"(func (export "tidemill:processor/handler@0.1.0#handle-expired-timer")
+        (param i64 i64) (result i32) (call $drain) (i32.const 128))"#,
+    ),
     ("close", r#"(func (export "tidemill:processor/handler@0.1.0#close") (result i32) (i32.const 128))"#),
 ];
 
@@ -150,7 +163,7 @@ const COMMON: &str = r#"
 "#;
 
 fn component(parts: &str) -> Vec<u8> {
-    let missing = |(name, _): &&(&str, &str)| !parts.contains(&format!("{name}\"")) ;
+    let missing = |(name, _): &&(&str, &str)| !parts.contains(&format!("{name}\""));
     let defaults: String = EXPORTS.iter().filter(missing).map(|(_, text)| *text).collect();
     let mut module = wat::parse_str(format!("(module {COMMON} {defaults} {parts})")).unwrap();
     let (_, mut interface) = wit_component::metadata::decode(&wat::parse_str("(module)").unwrap()).unwrap();

@@ -3,9 +3,10 @@
 use super::engine::Metering;
 use super::limits::Limits;
 use super::testing::{grouped, open, open_as, processor, query};
-use crate::engine::operator::{Operator, OperatorError, Worker};
+use crate::engine::operator::{Operator, OperatorError};
 
-const INPUT_ROWS: &str = r#"(func $of_the_guest (export "tidemill:processor/handler@0.1.0#handle-input-rows") (param i64 i64) (result i32)"#;
+const INPUT_ROWS: &str =
+    r#"(func $of_the_guest (export "tidemill:processor/handler@0.1.0#handle-input-rows") (param i64 i64) (result i32)"#;
 
 /// How a guest fails whose `handle-input-rows` has this body.
 fn failure(metering: Metering, limits: Limits, body: &str) -> OperatorError {
@@ -75,6 +76,18 @@ fn fuel_is_reported_and_the_same_in_every_run() {
 #[test]
 fn a_recursion_without_end_is_a_stack_overflow() {
     let parts = format!("(func $deeper (call $deeper) (call $deeper)) {INPUT_ROWS} (call $deeper) unreachable)");
+    assert_eq!(failure_with(Metering::Epoch, Limits::default(), &parts).code(), "GUEST_STACK_OVERFLOW");
+}
+
+#[test]
+fn a_recursion_that_leaves_linear_memory_is_a_stack_overflow_too() {
+    let parts = format!(
+        "(func $deeper (param $stack i32)
+            (i32.store (local.get $stack) (i32.const 0))
+            (call $deeper (i32.sub (local.get $stack) (i32.const 4096)))
+            (i32.store (local.get $stack) (i32.const 0)))
+        {INPUT_ROWS} (call $deeper (i32.const 131072)) unreachable)"
+    );
     assert_eq!(failure_with(Metering::Epoch, Limits::default(), &parts).code(), "GUEST_STACK_OVERFLOW");
 }
 

@@ -210,14 +210,16 @@ fn add_monotonic_clock(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 }
 
 fn add_printing(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
-    linker.instance("wasi:cli/stdout@0.2.12")?.func_wrap(
-        "get-stdout",
-        |mut store: StoreContextMut<'_, Host>, (): ()| Ok((store.data_mut().wasi.print_stream(Stdio::Stdout)?,)),
-    )?;
-    linker.instance("wasi:cli/stderr@0.2.12")?.func_wrap(
-        "get-stderr",
-        |mut store: StoreContextMut<'_, Host>, (): ()| Ok((store.data_mut().wasi.print_stream(Stdio::Stderr)?,)),
-    )
+    linker
+        .instance("wasi:cli/stdout@0.2.12")?
+        .func_wrap("get-stdout", |mut store: StoreContextMut<'_, Host>, (): ()| {
+            Ok((store.data_mut().wasi.print_stream(Stdio::Stdout)?,))
+        })?;
+    linker
+        .instance("wasi:cli/stderr@0.2.12")?
+        .func_wrap("get-stderr", |mut store: StoreContextMut<'_, Host>, (): ()| {
+            Ok((store.data_mut().wasi.print_stream(Stdio::Stderr)?,))
+        })
 }
 
 struct Table;

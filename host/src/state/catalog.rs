@@ -1,7 +1,7 @@
 //! The variables of every step: their stable ids, kinds and schemas; kept in family `Meta` as JSON.
 //!
-//! An id is given once and never again, so that a variable that was dropped and comes back starts empty. A variable that is no
-//! longer declared keeps its id and its state until it is dropped.
+//! An id is given once and never again, so that a variable that was dropped and comes back starts empty. A variable
+//! that is no longer declared keeps its id and its state until it is dropped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::keys::CATALOG;
 use super::store::{Family, Reader, get};
 use crate::record::{DataType, Schema};
 
-/// Most variables that a processor may declare; each costs a slot per key of a batch, and a reader of the processor loses
-/// track far sooner.
+/// Most variables that a processor may declare; each costs a slot per key of a batch, and a reader of the processor
+/// loses track far sooner.
 pub const VARIABLES_MAX: usize = 256;
 
 /// Most characters of a variable's name. They travel in errors, progress reports and the catalog.
@@ -135,7 +135,8 @@ impl Catalog {
         let Some(bytes) = get(reader, Family::Meta, CATALOG)? else {
             return Ok(Self::default());
         };
-        serde_json::from_slice(&bytes).map_err(|error| StateError::corrupt("the catalog of variables", error.to_string()))
+        serde_json::from_slice(&bytes)
+            .map_err(|error| StateError::corrupt("the catalog of variables", error.to_string()))
     }
 
     /// The variables of a step, in order of their ids.
@@ -144,12 +145,12 @@ impl Catalog {
         self.steps.iter().find(|variables| variables.step == step).map_or(&[], |variables| &variables.variables)
     }
 
-    /// Decides whether the declared variables fit what the checkpoint holds, and gives them their ids. Names in `deleted` that
-    /// are unknown have no effect.
+    /// Decides whether the declared variables fit what the checkpoint holds, and gives them their ids. Names in
+    /// `deleted` that are unknown have no effect.
     ///
     /// # Errors
-    /// Bad, reserved or double names; a kind, map key, value schema or presence of TTL other than in the checkpoint; a negative
-    /// TTL; too many variables.
+    /// Bad, reserved or double names; a kind, map key, value schema or presence of TTL other than in the checkpoint; a
+    /// negative TTL; too many variables.
     pub fn resolve(&self, step: u8, declared: &[VariableSpec], deleted: &[String]) -> Result<Resolution, StateError> {
         check_declarations(declared, deleted)?;
         let mut catalog = self.clone();
@@ -177,7 +178,8 @@ impl Catalog {
 
 impl StepVariables {
     fn drop_named(&mut self, deleted: &[String]) -> Vec<Dropped> {
-        let (gone, kept) = std::mem::take(&mut self.variables).into_iter().partition(|known| deleted.contains(&known.name));
+        let (gone, kept) =
+            std::mem::take(&mut self.variables).into_iter().partition(|known| deleted.contains(&known.name));
         self.variables = kept;
         gone.into_iter().map(|known: CatalogVariable| Dropped { id: known.id, name: known.name }).collect()
     }
@@ -255,8 +257,8 @@ fn check_declarations(declared: &[VariableSpec], deleted: &[String]) -> Result<(
     Ok(())
 }
 
-/// Whether a variable can have this name: 1 to [`NAME_CHARS_MAX`] characters, no control characters, no blanks at the ends, not
-/// reserved.
+/// Whether a variable can have this name: 1 to [`NAME_CHARS_MAX`] characters, no control characters, no blanks at the
+/// ends, not reserved.
 ///
 /// # Errors
 /// [`StateError::InvalidName`], [`StateError::ReservedName`].
@@ -282,7 +284,8 @@ pub fn check_name(name: &str) -> Result<(), StateError> {
 
 /// Whether rows of both schemas have the same bytes.
 fn same_types(a: &Schema, b: &Schema) -> bool {
-    a.len() == b.len() && a.fields().iter().zip(b.fields()).all(|(a, b)| same_type(&a.data_type, &b.data_type, same_types))
+    a.len() == b.len()
+        && a.fields().iter().zip(b.fields()).all(|(a, b)| same_type(&a.data_type, &b.data_type, same_types))
 }
 
 /// Whether each row of `stored` is one of `declared`: the same types, and NOT NULL nowhere where it was not.
@@ -333,7 +336,8 @@ mod tests {
     #[test]
     fn ids_are_stable_whatever_the_order_of_declaration() {
         let catalog = resolved(&[value("a", "n BIGINT"), value("b", "n BIGINT")]);
-        let again = catalog.resolve(0, &[value("c", "n BIGINT"), value("b", "n BIGINT"), value("a", "n BIGINT")], &[]).unwrap();
+        let again =
+            catalog.resolve(0, &[value("c", "n BIGINT"), value("b", "n BIGINT"), value("a", "n BIGINT")], &[]).unwrap();
         assert_eq!(again.variables.iter().map(|variable| variable.id).collect::<Vec<_>>(), [3, 2, 1]);
     }
 

@@ -1,7 +1,8 @@
 //! What a batch does to the store: puts and deletes in bytes, so that they can stand in the log and be applied again.
 //!
 //! Per change: family u8, length of the key as varint, key, length of the value plus one as varint (0 = delete), value.
-//! A session's changes are sorted by family and key, with each key at most once; the same operations give the same bytes.
+//! A session's changes are sorted by family and key, with each key at most once; the same operations give the same
+//! bytes.
 
 use std::ops::Range;
 
@@ -72,7 +73,10 @@ impl Changes {
                 Some(change) => Some(Ok(change)),
                 None => {
                     rest = &[];
-                    Some(Err(StateError::corrupt("the changes of a batch", "a change is cut short or names an unknown family")))
+                    Some(Err(StateError::corrupt(
+                        "the changes of a batch",
+                        "a change is cut short or names an unknown family",
+                    )))
                 }
             }
         })
@@ -106,14 +110,14 @@ impl Changes {
 pub(crate) struct FamilyChanges {
     family: Family,
     changes: Changes,
-    /// Per change: where it begins and where its key is.
-    places: Vec<(usize, Range<usize>)>,
+    /// Where the key added last is.
+    last: Range<usize>,
     sorted: bool,
 }
 
 impl FamilyChanges {
     pub(crate) fn new(family: Family) -> Self {
-        Self { family, changes: Changes::default(), places: Vec::new(), sorted: true }
+        Self { family, changes: Changes::default(), last: 0..0, sorted: true }
     }
 
     /// Deletes a key.
@@ -138,35 +142,39 @@ impl FamilyChanges {
     }
 
     /// Appends all in order of the keys to `out`.
-    pub(crate) fn append_to(mut self, out: &mut Changes) {
-        let bytes = &self.changes.bytes;
-        if self.sorted && out.is_empty() {
+    pub(crate) fn append_to(self, out: &mut Changes) {
+        if !self.sorted {
+            self.sort_into(out);
+        } else if out.is_empty() {
             *out = self.changes;
-            return;
+        } else {
+            out.bytes.extend_from_slice(&self.changes.bytes);
         }
-        if self.sorted {
-            out.bytes.extend_from_slice(bytes);
-            return;
+    }
+
+    fn sort_into(&self, out: &mut Changes) {
+        let mut rest = self.changes.bytes.as_slice();
+        let mut places: Vec<(&[u8], &[u8])> = Vec::new();
+        loop {
+            let before = rest;
+            let Some(change) = take_change(&mut rest) else { break };
+            let whole = before.get(..before.len() - rest.len()).unwrap_or_default();
+            places.push((change.key, whole));
         }
-        let mut ends: Vec<usize> = self.places.iter().skip(1).map(|(begin, _)| *begin).collect();
-        ends.push(bytes.len());
-        let mut order: Vec<(usize, usize, Range<usize>)> =
-            self.places.drain(..).zip(ends).map(|((begin, key), end)| (begin, end, key)).collect();
-        order.sort_by(|a, b| bytes.get(a.2.clone()).cmp(&bytes.get(b.2.clone())));
-        out.bytes.reserve(bytes.len());
-        for (begin, end, _) in order {
-            out.bytes.extend_from_slice(bytes.get(begin..end).unwrap_or_default());
+        places.sort_by_key(|(key, _)| *key);
+        out.bytes.reserve(self.changes.bytes.len());
+        for (_, whole) in places {
+            out.bytes.extend_from_slice(whole);
         }
     }
 
     fn key(&mut self, key: &[u8]) {
-        let begin = self.changes.bytes.len();
+        let first = self.changes.is_empty();
+        self.sorted =
+            self.sorted && (first || self.changes.bytes.get(self.last.clone()).is_some_and(|last| last < key));
         self.changes.push_key(self.family, key);
         let end = self.changes.bytes.len();
-        if let Some((_, last)) = self.places.last() {
-            self.sorted = self.sorted && self.changes.bytes.get(last.clone()).is_some_and(|last| last < key);
-        }
-        self.places.push((begin, end - key.len()..end));
+        self.last = end - key.len()..end;
     }
 }
 

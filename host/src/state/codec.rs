@@ -43,7 +43,8 @@ impl StoredRow<'_> {
     }
 }
 
-/// Where the elements of a list stand: sequence numbers from `first`, below `next`; gaps are possible where elements expired.
+/// Where the elements of a list stand: sequence numbers from `first`, below `next`; gaps are possible where elements
+/// expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListHeader {
     pub(crate) first: u64,

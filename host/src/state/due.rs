@@ -1,8 +1,8 @@
-//! The earliest timer and the earliest TTL expiry of every key group, kept in memory from batch to batch, so that a batch
-//! without due work scans nothing.
+//! The earliest timer and the earliest TTL expiry of every key group, kept in memory from batch to batch, so that a
+//! batch without due work scans nothing.
 //!
-//! Invariant: what is kept is never later than the truth. It may be earlier after a deletion; [`DueIndex::refresh`] makes the
-//! earliest of all exact again, and a scan from what was known passes over no records deleted long ago.
+//! Invariant: what is kept is never later than the truth. It may be earlier after a deletion; [`DueIndex::refresh`]
+//! makes the earliest of all exact again, and a scan from what was known passes over no records deleted long ago.
 
 use std::ops::ControlFlow;
 

@@ -137,18 +137,26 @@ fn contents<'a>(kind: VariableKind, key: StateKey<'a>, stored: StoredRow<'a>) ->
     let row = stored.row;
     match (kind, stored.kind, key.suffix.is_empty()) {
         (VariableKind::Value, RowKind::Single, true) => Ok(Contents::Value(row)),
-        (VariableKind::List, RowKind::Element, false) => Ok(Contents::Element { sequence: parse_sequence(key.suffix)?, row }),
+        (VariableKind::List, RowKind::Element, false) => {
+            Ok(Contents::Element { sequence: parse_sequence(key.suffix)?, row })
+        }
         (VariableKind::Map, RowKind::Single, false) => Ok(Contents::Entry { key: key.suffix, row }),
-        _ => Err(StateError::corrupt("family State", format!("variable {} holds what is no {}", key.variable, kind.name()))),
+        _ => Err(StateError::corrupt(
+            "family State",
+            format!("variable {} holds what is no {}", key.variable, kind.name()),
+        )),
     }
 }
+
+/// Sees a record of family `State` and breaks to end the scan.
+type VisitRecord<'a> = dyn FnMut(StateKey<'_>, &[u8]) -> Result<ControlFlow<()>, StateError> + 'a;
 
 fn scan_variable(
     reader: &dyn Reader,
     step: u8,
     variable: u16,
     only: Option<GroupingKey<'_>>,
-    visit: &mut dyn FnMut(StateKey<'_>, &[u8]) -> Result<ControlFlow<()>, StateError>,
+    visit: &mut VisitRecord<'_>,
 ) -> Result<(), StateError> {
     let mut from = Vec::new();
     match only {

@@ -1,4 +1,5 @@
-//! The bytes of every key in the store; no other module knows them. Integers are big-endian, so bytes sort as numbers do.
+//! The bytes of every key in the store; no other module knows them. Integers are big-endian, so bytes sort as numbers
+//! do.
 //!
 //! | family | key |
 //! |---|---|
@@ -7,12 +8,12 @@
 //! | `Ttl` | step u8, key group u16, expiry, variable u16, **rest** of the state key |
 //! | `Timers` | step u8, key group u16, expiry, hash u64, key row |
 //!
-//! The rest of a state key: hash u64, length of the key row u32, key row, suffix. The length keeps a key row that begins
-//! with another apart from that one's suffixes. Suffix: none for a value and for the header of a list, a sequence number u64
-//! for an element, the packed map key for an entry. Variable 0 holds the timers of a key.
+//! The rest of a state key: hash u64, length of the key row u32, key row, suffix. The length keeps a key row that
+//! begins with another apart from that one's suffixes. Suffix: none for a value and for the header of a list, a
+//! sequence number u64 for an element, the packed map key for an entry. Variable 0 holds the timers of a key.
 //!
-//! The key group is a range of the hash, so each worker owns one range of every part. An expiry is an i64 with its sign bit
-//! turned over.
+//! The key group is a range of the hash, so each worker owns one range of every part. An expiry is an i64 with its sign
+//! bit turned over.
 
 use super::error::StateError;
 use crate::record::GroupingKey;
@@ -76,7 +77,8 @@ pub(crate) fn parse_state_key(bytes: &[u8]) -> Result<StateKey<'_>, StateError> 
 
 /// Sequence number of a list element, from its key's suffix.
 pub(crate) fn parse_sequence(suffix: &[u8]) -> Result<u64, StateError> {
-    let bytes = suffix.try_into().map_err(|_| StateError::corrupt("family State", "a list element without sequence number"))?;
+    let bytes =
+        suffix.try_into().map_err(|_| StateError::corrupt("family State", "a list element without sequence number"))?;
     Ok(u64::from_be_bytes(bytes))
 }
 
@@ -121,7 +123,8 @@ pub(crate) fn parse_time(bytes: &[u8]) -> Option<(u8, u16, i64)> {
     Some((*head.first()?, key_group, time_of(head)?))
 }
 
-/// Bounds `[from, to)` of what a time index holds of one key group, with expiries from `from_ms` to `until_ms` inclusive.
+/// Bounds `[from, to)` of what a time index holds of one key group, with expiries from `from_ms` to `until_ms`
+/// inclusive.
 pub(crate) fn time_range(step: u8, key_group: u16, from_ms: i64, until_ms: i64) -> (Vec<u8>, Vec<u8>) {
     let mut from = Vec::with_capacity(TIME_HEAD);
     push_time(&mut from, step, key_group, from_ms);

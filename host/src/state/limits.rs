@@ -10,7 +10,8 @@ pub struct StateLimits {
     pub timers_per_key_max: usize,
     /// Elements of one list.
     pub list_elements_max: u64,
-    /// Values that one worker's TTL sweep removes in one batch; the rest, hidden from every read, waits for the next sweep.
+    /// Values that one worker's TTL sweep removes in one batch; the rest, hidden from every read, waits for the next
+    /// sweep.
     pub ttl_evictions_max: usize,
 }
 

@@ -1,13 +1,13 @@
 //! A store in memory: for runs that keep nothing, and for tests.
 
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use super::changes::Changes;
 use super::error::StateError;
 use super::keys::APPLIED;
-use super::store::{Applied, Family, Reader, Store, StoreMetrics, get};
+use super::store::{Applied, Family, Reader, Store, StoreMetrics, Visit, get};
 
 /// Ordered maps, one per family. Everything is gone when it is dropped.
 #[derive(Debug, Default)]
@@ -85,13 +85,7 @@ impl Reader for MemoryStore {
         Ok(())
     }
 
-    fn scan(
-        &self,
-        family: Family,
-        from: &[u8],
-        to: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StateError> {
+    fn scan(&self, family: Family, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StateError> {
         if from >= to {
             return Ok(());
         }

@@ -1,8 +1,8 @@
 //! State: values, lists, maps and timers per grouping key, with TTL, over a store of bytes.
 //!
-//! Read in this order: [`store`](Store) (what a store can do, with [`MemoryStore`] and [`RocksStore`]), `keys` and `codec`
-//! (the bytes), [`Catalog`] (names to ids), [`Session`] (a worker's view of a batch), [`Changes`] (what a batch commits),
-//! [`DueIndex`] (when something is due).
+//! Read in this order: [`store`](Store) (what a store can do, with [`MemoryStore`] and [`RocksStore`]), `keys` and
+//! `codec` (the bytes), [`Catalog`] (names to ids), [`Session`] (a worker's view of a batch), [`Changes`] (what a batch
+//! commits), [`DueIndex`] (when something is due).
 //!
 //! Invariants:
 //! - Committed state does not change while a batch runs; a batch's writes are seen only by its own session.
@@ -27,7 +27,10 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{Catalog, CatalogVariable, Dropped, NAME_CHARS_MAX, Resolution, VARIABLES_MAX, Variable, VariableKind, VariableSpec, check_name};
+pub use catalog::{
+    Catalog, CatalogVariable, Dropped, NAME_CHARS_MAX, Resolution, VARIABLES_MAX, Variable, VariableKind, VariableSpec,
+    check_name,
+};
 pub use changes::{Change, Changes};
 pub use due::DueIndex;
 pub use error::StateError;
@@ -36,4 +39,4 @@ pub use limits::StateLimits;
 pub use memory::MemoryStore;
 pub use rocks::{RocksSettings, RocksStore};
 pub use session::{Cursor, Finished, GroupId, ListCursor, MapCursor, MapPart, Scope, Session, SessionMetrics};
-pub use store::{Applied, Family, Reader, Store, StoreMetrics};
+pub use store::{Applied, Family, Reader, Store, StoreMetrics, Visit};

@@ -1,19 +1,18 @@
-//! The store on disk: RocksDB, without its write-ahead log. The query's log is the truth; this is a view of it that can be made
-//! anew from a snapshot and the records after it, so a crash may leave anything here.
+//! The store on disk: RocksDB, without its write-ahead log. The query's log is the truth; this is a view of it that can
+//! be made anew from a snapshot and the records after it, so a crash may leave anything here.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DataBlockIndexType, Error, ErrorKind,
-    LogLevel, Options, ReadOptions, WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DataBlockIndexType, Error,
+    ErrorKind, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions,
 };
 
 use super::changes::Changes;
 use super::error::StateError;
 use super::keys::{APPLIED, FORMAT};
-use super::store::{Applied, Family, Reader, Store, StoreMetrics, get};
+use super::store::{Applied, Family, Reader, Store, StoreMetrics, Visit, get};
 
 /// Version of the bytes in the store. Kept in family `Meta`; another one is refused.
 const FORMAT_VERSION: u32 = 1;
@@ -85,19 +84,22 @@ impl RocksStore {
         options.set_max_log_file_size(INFO_LOG_BYTES);
         options.set_log_level(LogLevel::Warn);
         options.set_stats_dump_period_sec(0);
-        let families = Family::ALL.iter().map(|family| {
-            ColumnFamilyDescriptor::new(family.name(), family_options(&cache, settings))
-        });
+        let families = Family::ALL
+            .iter()
+            .map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(&cache, settings)));
         // RocksDB insists on a family of its own, which stays empty.
         let default = ColumnFamilyDescriptor::new("default", Options::default());
-        let db = DB::open_cf_descriptors(&options, dir, families.chain([default])).map_err(|error| fault(dir, "opening", &error))?;
+        let db = DB::open_cf_descriptors(&options, dir, families.chain([default]))
+            .map_err(|error| fault(dir, "opening", &error))?;
         let store = Self { db, path: dir.to_owned(), cache };
         store.check_format()?;
         Ok(store)
     }
 
-    /// Makes a snapshot in `dir`, which must not exist: everything that was applied, mostly as hard links. It can be opened as
-    /// a store. Nothing may be applied meanwhile.
+    /// Makes a snapshot in `dir`, which must not exist, mostly of hard links. It can be opened as a store.
+    ///
+    /// It holds every batch applied before; batches may be applied meanwhile. What it then holds of a later batch
+    /// without its mark does no harm, since that batch is applied to it again.
     ///
     /// # Errors
     /// The disk.
@@ -168,13 +170,7 @@ impl Reader for RocksStore {
         Ok(())
     }
 
-    fn scan(
-        &self,
-        family: Family,
-        from: &[u8],
-        to: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StateError> {
+    fn scan(&self, family: Family, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StateError> {
         if from >= to {
             return Ok(());
         }
@@ -273,7 +269,10 @@ fn fault(path: &Path, operation: &'static str, error: &Error) -> StateError {
     let message = error.to_string();
     match error.kind() {
         ErrorKind::Corruption => StateError::Corrupt { place: path.display().to_string(), message },
-        ErrorKind::IOError if message.contains("lock") => StateError::Locked { path: path.to_owned(), message },
+        // RocksDB has no code for it; these are its words, for a lock of this process and of another.
+        ErrorKind::IOError if message.contains("lock hold by") || message.contains("While lock file") => {
+            StateError::Locked { path: path.to_owned(), message }
+        }
         _ => StateError::Storage { path: path.to_owned(), operation, message },
     }
 }

@@ -59,9 +59,12 @@ pub struct StoreMetrics {
     pub memory_bytes: u64,
 }
 
+/// Sees a key and its value, and breaks to end the scan.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
 /// Reads of committed state. Nothing of it changes while a batch runs.
 pub trait Reader {
-    /// Looks up keys, which must be sorted, and tells for each by its position what is there.
+    /// Looks up keys, which must be sorted, and tells for each, by its position and in order, what is there.
     ///
     /// # Errors
     /// The disk, or damage.
@@ -76,13 +79,7 @@ pub trait Reader {
     ///
     /// # Errors
     /// The disk, or damage.
-    fn scan(
-        &self,
-        family: Family,
-        from: &[u8],
-        to: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StateError>;
+    fn scan(&self, family: Family, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StateError>;
 }
 
 /// A store of bytes: reads, and one way to change it.
@@ -112,13 +109,16 @@ pub(crate) fn get(reader: &(impl Reader + ?Sized), family: Family, key: &[u8]) -
     Ok(found)
 }
 
+/// As [`Visit`], with errors.
+pub(crate) type CheckedVisit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StateError> + 'a;
+
 /// A scan that ends, besides, at the first error of `visit`.
 pub(crate) fn scan_checked(
     reader: &(impl Reader + ?Sized),
     family: Family,
     from: &[u8],
     to: &[u8],
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StateError>,
+    visit: &mut CheckedVisit<'_>,
 ) -> Result<(), StateError> {
     let mut result = Ok(());
     reader.scan(family, from, to, &mut |key, value| {
@@ -162,7 +162,11 @@ mod tests {
 
     #[test]
     fn the_marker_reads_as_it_was_written() {
-        for applied in [Applied::default(), Applied { batch: Some(0), generation: 3 }, Applied { batch: Some(u64::MAX), generation: 0 }] {
+        for applied in [
+            Applied::default(),
+            Applied { batch: Some(0), generation: 3 },
+            Applied { batch: Some(u64::MAX), generation: 0 },
+        ] {
             assert_eq!(Applied::from_bytes(&applied.to_bytes()).unwrap(), applied);
         }
         assert_eq!(Applied::from_bytes(b"x").unwrap_err().code(), "STATE_CORRUPT");

@@ -47,6 +47,9 @@ const LISTING_TIME_SHARE: u32 = 10;
 /// Finished files whose stamps are looked at with each listing, to warn of changes.
 const CHECKS_PER_LISTING: usize = 64;
 
+/// Rows that are read and forgotten at a time on the way to a row number; bounds the memory that takes.
+const ROWS_PASSED_AT_A_TIME: u64 = 8_192;
+
 /// Files as a source.
 pub struct FileSource {
     /// The directory, or the one that holds the file.
@@ -304,6 +307,26 @@ impl FileSource {
         self.again = Some(file);
         Ok(())
     }
+
+    /// The rows are found by their numbers: bytes may have moved.
+    fn read_changed_part(&mut self, part: &FilePart, slice: &mut Slice) -> Result<(), ReadError> {
+        let path = self.root.join(&part.path);
+        let at_hand = self.again.take().filter(|file| file.name() == part.path && file.place().row == part.first.row);
+        let mut file = match at_hand {
+            Some(file) => file,
+            None => {
+                let handle = File::open(&path).map_err(|error| missing_or(&path, part.end.row, error))?;
+                OpenFile::open(&path, handle, &part.path, &self.layout, Place::default())?
+            }
+        };
+        while file.place().row < part.first.row && !file.is_exhausted() {
+            let row_end = part.first.row.min(file.place().row + ROWS_PASSED_AT_A_TIME);
+            file.read(&mut Budget::up_to_row(row_end), &mut Slice::default())?;
+        }
+        file.read(&mut Budget::up_to_row(part.end.row), slice)?;
+        self.again = Some(file);
+        Ok(())
+    }
 }
 
 impl Source for FileSource {
@@ -319,6 +342,7 @@ impl Source for FileSource {
         check_projection(&self.schema, columns, &self.place())?;
         self.layout.columns.wanted = columns.to_arrow();
         self.layout.wanted = columns.clone();
+        self.again = None;
         Ok(())
     }
 
@@ -355,6 +379,14 @@ impl Source for FileSource {
         let mut slice = Slice { range: range.clone(), ..Slice::default() };
         for part in FilesRange::of(range, &self.place())?.files {
             self.read_part_again(&part, &mut slice)?;
+        }
+        Ok(slice)
+    }
+
+    fn read_changed(&mut self, range: &SourceRange) -> Result<Slice, SourceError> {
+        let mut slice = Slice { range: range.clone(), ..Slice::default() };
+        for part in FilesRange::of(range, &self.place())?.files {
+            self.read_changed_part(&part, &mut slice)?;
         }
         Ok(slice)
     }

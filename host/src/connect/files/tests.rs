@@ -6,6 +6,7 @@ use arrow_array::builder::{Int32Builder, MapBuilder, StringBuilder};
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
+use proptest::prelude::*;
 
 use super::super::contract::{Content, Kept, NO_LIMITS, check_source};
 use super::super::text::{CsvDialect, CsvHeader, TextFormat};
@@ -355,4 +356,21 @@ fn a_position_that_makes_no_sense_is_an_error() {
     }
     let range = SourceRange { at: serde_json::json!([]), inline: None };
     assert_eq!(open(folder.path(), &JSONL, "n INT").verify(&range).unwrap_err().code, "SOURCE_POSITION_INVALID");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_files_keep_the_contract(files in prop::collection::vec(("[a-c]", "[\"{}n:1,\n\r é]{0,40}", 0_u64..3), 0..4)) {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text, modified_s) in &files {
+            write(&folder.path().join(format!("{name}.gz")), gzip(text.as_bytes()), *modified_s);
+            write(&folder.path().join(name), text.replace('\n', "\n{\"n\":1}\n"), *modified_s);
+        }
+        check_source(|| Box::new(open(folder.path(), &JSONL, "n INT")));
+        let dialect = CsvDialect { header: CsvHeader::None, ..CsvDialect::default() };
+        let format = FileFormat::Text(TextFormat::Csv(dialect));
+        check_source(|| Box::new(open(folder.path(), &format, "s STRING, n INT")));
+    }
 }

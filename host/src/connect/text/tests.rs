@@ -127,4 +127,41 @@ proptest! {
             prop_assert_eq!(json(&slice.batches[0]), json(&batch), "{}", text);
         }
     }
+
+    /// Whatever the bytes are, every row is either there or rejected, and columns stay even.
+    #[test]
+    fn every_row_is_read_or_rejected(
+        lines in prop::collection::vec(
+            prop_oneof![
+                Just(r#"{"a":[{"x":1,"m":{"k":[1,null]}},null],"l":[[[1],{"y":"é"}]],"n":0.5}"#.as_bytes().to_vec()),
+                Just(r#"{"l":[],"a":null,"other":{"deep":[[[]]]},"n":"NaN"}"#.as_bytes().to_vec()),
+                prop::collection::vec(any::<u8>(), 0..12),
+            ],
+            1..6,
+        ),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(&b"{}[]\":,1-\\nx \xff"[..])), 0..4),
+    ) {
+        let mut text = lines.join(&b'\n');
+        for (at, byte) in changes {
+            if !text.is_empty() {
+                let at = at.index(text.len());
+                text[at] = byte;
+            }
+        }
+        let ddl = "a ARRAY<STRUCT<x: INT NOT NULL, m: MAP<STRING, ARRAY<INT>>>>, \
+                   l MAP<ARRAY<INT>, STRUCT<y: STRING>>, n DOUBLE";
+        let rows = |text: &[u8]| {
+            let rows = text.split(|byte| *byte == b'\n');
+            rows.filter(|row| !row.iter().all(u8::is_ascii_whitespace)).count() as u64
+        };
+        let slice = read(&TextFormat::JsonLines, ddl, &text);
+        prop_assert_eq!(slice.rows() + slice.rejected.len() as u64, rows(&text));
+        for batch in &slice.batches {
+            let again = read(&TextFormat::JsonLines, ddl, json(batch).as_bytes());
+            prop_assert_eq!(json(&again.batches[0]), json(batch));
+        }
+        let dialect = CsvDialect { header: CsvHeader::None, ..CsvDialect::default() };
+        let slice = read(&TextFormat::Csv(dialect), "a STRING, n INT", &text);
+        prop_assert!(slice.rows() + slice.rejected.len() as u64 <= rows(&text));
+    }
 }

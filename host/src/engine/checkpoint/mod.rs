@@ -4,6 +4,7 @@
 //! metadata.json                     what is fixed for the checkpoint's life
 //! lock                              held by the process that has it open
 //! log/                              the query's log, the only truth
+//! components/<digest>.wasm          the programs that retained batches ran
 //! staging/<batch>-<random>          final bytes of large outputs, named by records of the log
 //! snapshots/<batch>-<generation>/   the state store as it was, whole
 //! live/                             the state store; of a process that has ended it is not trusted
@@ -23,6 +24,7 @@ use crate::disk::{Disk, create_dir_durably};
 mod error;
 mod manifest;
 mod metadata;
+mod programs;
 mod sealed;
 mod snapshot;
 mod staging;
@@ -38,6 +40,7 @@ use metadata::METADATA;
 
 const LOCK: &str = "lock";
 const LOG: &str = "log";
+const COMPONENTS: &str = "components";
 const STAGING: &str = "staging";
 const SNAPSHOTS: &str = "snapshots";
 const LIVE: &str = "live";
@@ -164,6 +167,35 @@ impl Checkpoint {
         staging::keep(self.disk.as_ref(), &dir, names).map_err(|source| CheckpointError::Disk { path: dir, source })
     }
 
+    /// Keeps the program of this identity for as long as a retained batch names it. Durable when this returns.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn keep_program(&self, identity: &str, program: &[u8]) -> Result<(), CheckpointError> {
+        self.in_components(|dir| programs::keep(self.disk.as_ref(), dir, identity, program))
+    }
+
+    /// The program of this identity, if it was kept.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn program(&self, identity: &str) -> Result<Option<Vec<u8>>, CheckpointError> {
+        self.in_components(|dir| programs::read(self.disk.as_ref(), dir, identity))
+    }
+
+    /// Removes the programs that have none of these identities.
+    ///
+    /// # Errors
+    /// What the disk says; some may be gone then.
+    pub fn retain_programs(&self, identities: &[&str]) -> Result<(), CheckpointError> {
+        self.in_components(|dir| programs::retain(self.disk.as_ref(), dir, identities))
+    }
+
+    fn in_components<T>(&self, step: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, CheckpointError> {
+        let dir = self.path.join(COMPONENTS);
+        step(&dir).map_err(|source| CheckpointError::Disk { path: dir, source })
+    }
+
     /// The snapshots of the state store.
     pub fn snapshots(&self) -> SnapshotFolder {
         SnapshotFolder { disk: self.disk(), dir: self.path.join(SNAPSHOTS), tmp_dir: self.tmp_dir() }
@@ -208,7 +240,7 @@ fn refuse_without_metadata(disk: &dyn Disk, path: &Path) -> Result<(), Checkpoin
     let mut others = entries.iter().filter(|entry| !BEFORE_METADATA.contains(&entry.name.as_str())).peekable();
     let Some(first) = others.peek() else { return Ok(()) };
     let found = first.name.clone();
-    if others.all(|entry| [LOG, STAGING, SNAPSHOTS, LIVE, TMP].contains(&entry.name.as_str())) {
+    if others.all(|entry| [LOG, COMPONENTS, STAGING, SNAPSHOTS, LIVE, TMP].contains(&entry.name.as_str())) {
         let defect = "it is missing, and the rest of the checkpoint is there".into();
         return Err(CheckpointError::Damaged { path: path.join(METADATA), defect });
     }
@@ -221,7 +253,7 @@ fn lay_out(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     if disk.exists(&tmp)? {
         disk.remove_dir_all(&tmp)?;
     }
-    for folder in [LOG, STAGING, SNAPSHOTS, TMP] {
+    for folder in [LOG, COMPONENTS, STAGING, SNAPSHOTS, TMP] {
         disk.create_dir(&path.join(folder))?;
     }
     disk.sync_dir(path)

@@ -1,5 +1,5 @@
-//! Open reads of lists and maps. A cursor holds the overlay as it was when the read began and where it stands; committed state
-//! does not change during a batch, so together they are a stable view in bounded memory.
+//! Open reads of lists and maps. A cursor holds the overlay as it was when the read began and where it stands;
+//! committed state does not change during a batch, so together they are a stable view in bounded memory.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -91,8 +91,8 @@ impl Page<'_> {
 }
 
 impl Session {
-    /// Appends the next rows of a read to `out`, framed as packed rows: whole entries, at least one if any is left, else up to
-    /// `bytes_max` bytes. True if more follow.
+    /// Appends the next rows of a read to `out`, framed as packed rows: whole entries, at least one if any is left,
+    /// else up to `bytes_max` bytes. True if more follow.
     ///
     /// # Errors
     /// The disk, or damage.
@@ -134,7 +134,8 @@ impl MapCursor {
             MapPart::Entries => page.add(&[key, row]),
         };
         let lower = self.after.take().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut overlay = self.entries.range::<[u8], _>((lower.as_ref().map(|key| &**key), Bound::Unbounded)).peekable();
+        let mut overlay =
+            self.entries.range::<[u8], _>((lower.as_ref().map(|key| &**key), Bound::Unbounded)).peekable();
         let mut last: Option<Box<[u8]>> = None;
         let mut full = false;
         if let Some(base) = &mut self.base {
@@ -180,8 +181,8 @@ impl MapCursor {
 }
 
 impl Base {
-    /// Gives suffix and row of each record that has not expired to `visit`, until that says false; then the answer is true, and
-    /// the next read begins with the record refused.
+    /// Gives suffix and row of each record that has not expired to `visit`, until that says false; then the answer is
+    /// true, and the next read begins with the record refused.
     fn read<R: Reader + ?Sized>(
         &mut self,
         reader: &R,

@@ -6,7 +6,7 @@ use super::super::error::StateError;
 use super::super::keys::{push_state_key, push_ttl_key};
 use super::super::store::Family;
 use super::values::{Change, Committed};
-use super::{GroupId, Place, Session, SessionMetrics, read_sorted};
+use super::{GroupId, Place, Session, SessionMetrics, read_groups};
 
 /// What a session leaves behind.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Session {
     /// The disk, or damage; `STATE_LIMIT_EXCEEDED` where a list has become too long.
     pub fn finish(mut self) -> Result<Finished, StateError> {
         let mut out = std::mem::take(&mut self.out);
-        let groups = self.groups.in_key_order();
+        let groups = self.groups.in_state_key_order();
         self.finish_timers(&groups, &mut out);
         let mut by_id: Vec<usize> = (0..self.variables.len()).collect();
         by_id.sort_by_key(|variable| self.variable_id(*variable));
@@ -114,12 +114,10 @@ impl Session {
             let slot = self.values.slot(group, place);
             self.values.committed(slot) == Committed::Unknown && self.values.change(slot).is_some()
         });
-        let keys: Vec<Vec<u8>> = blind.iter().map(|group| self.state_key(variable, *group)).collect();
-        let schema_id = self.schema_id(variable);
-        let Self { store, values, .. } = self;
-        read_sorted(&**store, &keys, &mut |position, record| match blind.get(position) {
-            Some(group) => values.loaded(values.slot(*group, place), record, schema_id),
-            None => Ok(()),
+        let (id, schema_id) = (self.variable_id(variable), self.schema_id(variable));
+        let Self { store, values, groups, scope, .. } = self;
+        read_groups(&**store, groups, (scope.step, id), &blind, |group, record| {
+            values.loaded(values.slot(group, place), record, schema_id)
         })
     }
 }

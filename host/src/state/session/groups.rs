@@ -1,7 +1,7 @@
 //! The grouping keys that a session has met, by number.
 //!
-//! Input arrives in ascending order of (hash, key row), so a key is mostly new and greater than the last, or the last. Keys
-//! out of that order, as the timer phase brings them, are found through a table that is empty until then.
+//! Input arrives in ascending order of (hash, key row), so a key is mostly new and greater than the last, or the last.
+//! Keys out of that order, as the timer phase brings them, are found through a table that is empty until then.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -26,9 +26,12 @@ struct Head {
     hash: u64,
     offset: usize,
     len: u32,
-    /// The one of `others` with the same hash that came before.
-    before: Option<GroupId>,
+    /// The one of `others` with the same hash that came before, else [`NONE`].
+    before: GroupId,
 }
+
+/// No group; one fewer is possible than its number says.
+const NONE: GroupId = GroupId::MAX;
 
 impl Groups {
     /// The handle of a key, and whether it is new.
@@ -39,7 +42,7 @@ impl Groups {
             match order {
                 Ordering::Less => {
                     self.ascending += 1;
-                    return (self.push(key, None), true);
+                    return (self.push(key, NONE), true);
                 }
                 Ordering::Equal => return (self.ascending as GroupId - 1, false),
                 Ordering::Greater => {}
@@ -48,7 +51,7 @@ impl Groups {
         if let Some(known) = self.find(key) {
             return (known, false);
         }
-        let before = self.others.get(&key.hash).copied();
+        let before = self.others.get(&key.hash).copied().unwrap_or(NONE);
         let group = self.push(key, before);
         self.others.insert(key.hash, group);
         (group, true)
@@ -60,12 +63,12 @@ impl Groups {
         if let Ok(place) = ascending.binary_search_by(|head| self.compare(head, key)) {
             return Some(place as GroupId);
         }
-        let mut candidate = self.others.get(&key.hash).copied();
-        while let Some(group) = candidate {
-            if self.key(group) == key {
+        let mut group = self.others.get(&key.hash).copied()?;
+        while let Some(head) = self.heads.get(group as usize) {
+            if self.key_of(head) == key {
                 return Some(group);
             }
-            candidate = self.heads.get(group as usize).and_then(|head| head.before);
+            group = head.before;
         }
         None
     }
@@ -81,18 +84,27 @@ impl Groups {
     }
 
     /// All groups in the order of their state keys.
-    pub(super) fn in_key_order(&self) -> Vec<GroupId> {
+    pub(super) fn in_state_key_order(&self) -> Vec<GroupId> {
         let mut order: Vec<GroupId> = (0..self.heads.len() as GroupId).collect();
-        // Stable, so that the ascending run, mostly everything, is found and not sorted again.
-        order.sort_by(|a, b| {
-            let (a, b) = (self.key(*a), self.key(*b));
-            a.hash.cmp(&b.hash).then_with(|| a.row.len().cmp(&b.row.len())).then_with(|| a.row.cmp(b.row))
-        });
+        self.sort_by_state_key(&mut order);
         order
     }
 
-    fn push(&mut self, key: GroupingKey<'_>, before: Option<GroupId>) -> GroupId {
-        // A group takes 32 bytes and more, a key row is shorter than 4 GiB: memory ends before either number does.
+    /// Sorts by hash, length of the row, row. Stable, so that an ascending run, mostly everything, is only looked at.
+    pub(super) fn sort_by_state_key(&self, groups: &mut [GroupId]) {
+        groups.sort_by(|a, b| {
+            let (a, b) = (self.key(*a), self.key(*b));
+            a.hash.cmp(&b.hash).then_with(|| a.row.len().cmp(&b.row.len())).then_with(|| a.row.cmp(b.row))
+        });
+    }
+
+    /// Sorts by hash, row.
+    pub(super) fn sort_by_key(&self, groups: &mut [GroupId]) {
+        groups.sort_by(|a, b| self.key(*a).cmp(&self.key(*b)));
+    }
+
+    fn push(&mut self, key: GroupingKey<'_>, before: GroupId) -> GroupId {
+        // A group takes 24 bytes and more, a key row is shorter than 4 GiB: memory ends before either number does.
         let group = self.heads.len() as GroupId;
         self.heads.push(Head { hash: key.hash, offset: self.keys.len(), len: key.row.len() as u32, before });
         self.keys.extend_from_slice(key.row);
@@ -122,17 +134,41 @@ mod tests {
     #[test]
     fn a_key_has_one_handle_in_whatever_order_it_comes() {
         let mut groups = Groups::default();
-        let keys = [(5, "a"), (9, "b"), (2, "c"), (9, "b"), (7, "d"), (2, "c"), (2, "e"), (10, "f"), (5, "a"), (2, "e"), (10, "f")];
-        let handles: Vec<(GroupId, bool)> = keys.iter().map(|(hash, row)| groups.enter(key(*hash, row.as_bytes()))).collect();
-        let expected =
-            [(0, true), (1, true), (2, true), (1, false), (3, true), (2, false), (4, true), (5, true), (0, false), (4, false), (5, false)];
+        let keys = [
+            (5, "a"),
+            (9, "b"),
+            (2, "c"),
+            (9, "b"),
+            (7, "d"),
+            (2, "c"),
+            (2, "e"),
+            (10, "f"),
+            (5, "a"),
+            (2, "e"),
+            (10, "f"),
+        ];
+        let handles: Vec<(GroupId, bool)> =
+            keys.iter().map(|(hash, row)| groups.enter(key(*hash, row.as_bytes()))).collect();
+        let expected = [
+            (0, true),
+            (1, true),
+            (2, true),
+            (1, false),
+            (3, true),
+            (2, false),
+            (4, true),
+            (5, true),
+            (0, false),
+            (4, false),
+            (5, false),
+        ];
         assert_eq!(handles, expected);
         for (hash, row) in keys {
             let key = key(hash, row.as_bytes());
             assert_eq!(groups.key(groups.find(key).unwrap()), key);
         }
         assert_eq!(groups.find(key(2, b"zz")), None);
-        assert_eq!(groups.in_key_order(), [2, 4, 0, 3, 1, 5]);
+        assert_eq!(groups.in_state_key_order(), [2, 4, 0, 3, 1, 5]);
     }
 
     #[test]
@@ -140,6 +176,6 @@ mod tests {
         let mut groups = Groups::default();
         let handles = [b"aaaaaaaa".as_slice(), b"b", b"a", b"aaaaaaaa"].map(|row| groups.enter(key(1, row)).0);
         assert_eq!(handles, [0, 1, 2, 0]);
-        assert_eq!(groups.in_key_order(), [2, 1, 0], "shorter rows first, as in state keys");
+        assert_eq!(groups.in_state_key_order(), [2, 1, 0], "shorter rows first, as in state keys");
     }
 }

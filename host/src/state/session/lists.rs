@@ -1,7 +1,7 @@
 //! List states of a session.
 //!
-//! A list is a header and one record per element. An append needs no read: rows collect in a tail, which gets its sequence
-//! numbers at the commit, when the headers of all lists written are read together.
+//! A list is a header and one record per element. An append needs no read: rows collect in a tail, which gets its
+//! sequence numbers at the commit, when the headers of all lists written are read together.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use super::super::keys::{parse_sequence, parse_state_key, successor};
 use super::super::store::{Family, get, scan_checked};
 use super::cursor::{Cursor, ListCursor};
 use super::finish::Output;
-use super::{GroupId, Session, read_sorted};
+use super::{GroupId, Session, read_groups};
 
 /// What a batch did to the list of one key.
 #[derive(Debug, Default)]
@@ -62,6 +62,11 @@ impl Tail {
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
+
+    /// Bytes that count as written.
+    fn bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * size_of::<usize>()
+    }
 }
 
 impl Session {
@@ -84,7 +89,7 @@ impl Session {
             list.base = Base::Replaced;
         }
         let freed = std::mem::take(&mut list.tail);
-        self.write_bytes -= freed.bytes.len();
+        self.write_bytes -= freed.bytes();
         self.append(variable, place, group, &mut std::iter::once(first).chain(rows))
     }
 
@@ -135,7 +140,7 @@ impl Session {
             list.base = Base::Cleared;
         }
         let freed = std::mem::take(&mut list.tail);
-        self.write_bytes -= freed.bytes.len();
+        self.write_bytes -= freed.bytes();
         self.metrics.rows_removed += freed.len() as u64;
     }
 
@@ -150,7 +155,7 @@ impl Session {
         let tail = Arc::make_mut(&mut list.tail);
         for row in rows {
             tail.push(row);
-            self.write_bytes += row.len();
+            self.write_bytes += row.len() + size_of::<usize>();
             self.metrics.rows_updated += 1;
             if self.write_bytes > self.scope.limits.write_bytes_max {
                 break;
@@ -166,7 +171,7 @@ impl Session {
         if elements <= limit {
             return Ok(());
         }
-        Err(self.limit("list_elements_max", "elements", limit, Some(variable), Some(group)))
+        Err(self.limit("list_elements_max", "elements in a list", limit, Some(variable), Some(group)))
     }
 
     fn load_list(&mut self, variable: usize, place: u16, group: GroupId) -> Result<(), StateError> {
@@ -201,23 +206,25 @@ impl Session {
 
     /// Reads the headers that no operation needed yet, in one sorted multi-get per 128.
     fn load_headers(&mut self, variable: usize, place: u16, groups: &[GroupId]) -> Result<(), StateError> {
-        let unread: Vec<GroupId> =
-            groups.iter().copied().filter(|group| self.lists.get(&(*group, place)).is_some_and(|list| list.header.is_none())).collect();
-        let keys = unread.iter().map(|group| self.state_key(variable, *group)).collect::<Vec<_>>();
-        let mut headers = Vec::with_capacity(unread.len());
-        read_sorted(&*self.store, &keys, &mut |_, record| {
-            headers.push(record.map(parse_list_header).transpose()?);
-            Ok(())
-        })?;
-        for (group, header) in unread.into_iter().zip(headers) {
-            if let Some(list) = self.lists.get_mut(&(group, place)) {
-                list.header = Some(header);
+        let unread = |group: &GroupId| self.lists.get(&(*group, place)).is_some_and(|list| list.header.is_none());
+        let unread: Vec<GroupId> = groups.iter().copied().filter(unread).collect();
+        let id = self.variable_id(variable);
+        let Self { store, lists, groups, scope, .. } = self;
+        read_groups(&**store, groups, (scope.step, id), &unread, |group, record| {
+            if let Some(list) = lists.get_mut(&(group, place)) {
+                list.header = Some(record.map(parse_list_header).transpose()?);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    fn finish_list(&mut self, variable: usize, group: GroupId, list: ListState, out: &mut Output) -> Result<(), StateError> {
+    fn finish_list(
+        &mut self,
+        variable: usize,
+        group: GroupId,
+        list: ListState,
+        out: &mut Output,
+    ) -> Result<(), StateError> {
         let Some(declared) = self.variables.get(variable) else { return Ok(()) };
         let (id, schema_id) = (declared.id, declared.schema_id);
         let expiry_ms = self.write_expiry(variable);
@@ -276,8 +283,8 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes the committed elements of a list. Those below `end` are written over, so only their index entries go, unless
-    /// the new element expires at the same time: the sequence numbers of these are the answer.
+    /// Deletes the committed elements of a list. Those below `end` are written over, so only their index entries go,
+    /// unless the new element expires at the same time: the sequence numbers of these are the answer.
     fn drop_elements(
         &self,
         header_key: &[u8],

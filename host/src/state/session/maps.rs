@@ -17,6 +17,9 @@ use super::{GroupId, Session, read_sorted};
 /// commit, if they are written.
 const READS_REMEMBERED_MAX: usize = 100_000;
 
+/// What an entry takes beside its rows, about.
+const ENTRY_BYTES: usize = 64;
+
 /// Which part of a map's entries a read gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapPart {
@@ -66,7 +69,9 @@ impl MapState {
             None if self.complete => Found::None,
             None => Found::InStore,
             Some(Entry { current: EntryChange::Written(_), .. }) => Found::Written,
-            Some(Entry { current: EntryChange::Removed, .. } | Entry { committed: Committed::Absent, .. }) => Found::None,
+            Some(Entry { current: EntryChange::Removed, .. } | Entry { committed: Committed::Absent, .. }) => {
+                Found::None
+            }
             Some(Entry { committed: Committed::Present(expiry_ms), .. }) if expired(*expiry_ms, now_ms) => Found::None,
             Some(_) => Found::InStore,
         }
@@ -88,8 +93,8 @@ impl Entry {
     fn bytes(&self, key: &[u8]) -> usize {
         match &self.current {
             EntryChange::AsCommitted => 0,
-            EntryChange::Written(row) => key.len() + row.len(),
-            EntryChange::Removed => key.len(),
+            EntryChange::Written(row) => ENTRY_BYTES + key.len() + row.len(),
+            EntryChange::Removed => ENTRY_BYTES + key.len(),
         }
     }
 }
@@ -190,7 +195,13 @@ impl Session {
         self.check_room(variable, group)
     }
 
-    fn change_entry(&mut self, variable: usize, group: GroupId, key: &[u8], change: EntryChange) -> Result<(), StateError> {
+    fn change_entry(
+        &mut self,
+        variable: usize,
+        group: GroupId,
+        key: &[u8],
+        change: EntryChange,
+    ) -> Result<(), StateError> {
         let place = self.map_place(variable)?;
         let entry = self.maps.entry((group, place)).or_default().entry(key);
         self.write_bytes -= entry.bytes(key);
@@ -243,7 +254,7 @@ impl Session {
         scan_checked(&*self.store, Family::State, &from, &to, &mut |key, record| {
             let suffix = parse_state_key(key)?.suffix;
             let committed = Committed::Present(single_row(record, schema_id)?.expiry_ms);
-            bytes += suffix.len();
+            bytes += ENTRY_BYTES + suffix.len();
             entries.entry(suffix.into()).or_default().committed = committed;
             Ok(if bytes > bytes_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
@@ -286,7 +297,8 @@ impl Session {
                     EntryChange::AsCommitted => {}
                     EntryChange::Written(row) => {
                         let stored = StoredRow { kind: RowKind::Single, schema_id, expiry_ms, row };
-                        out.state.put_with(&key, row_record_len(row.len(), expiry_ms), |out| push_row_record(out, stored));
+                        out.state
+                            .put_with(&key, row_record_len(row.len(), expiry_ms), |out| push_row_record(out, stored));
                         out.reindex(key_group, committed, expiry_ms, &key);
                         self.metrics.add_rows(id, i64::from(committed == Committed::Absent));
                     }
@@ -319,7 +331,7 @@ impl Session {
         }
         let schema_id = self.schema_id(variable);
         let mut found = Vec::with_capacity(keys.len());
-        read_sorted(&*self.store, &keys, &mut |_, record| {
+        read_sorted(&*self.store, &keys, |_, record| {
             found.push(match record {
                 None => Committed::Absent,
                 Some(record) => Committed::Present(single_row(record, schema_id)?.expiry_ms),

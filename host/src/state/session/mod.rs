@@ -1,8 +1,8 @@
-//! One worker's view of one batch: committed state and, over it, the batch's own writes. Nothing reaches the store before the
-//! batch is committed: [`Session::finish`] gives the changes.
+//! One worker's view of one batch: committed state and, over it, the batch's own writes. Nothing reaches the store
+//! before the batch is committed: [`Session::finish`] gives the changes.
 //!
-//! Made for many keys of few bytes: groups, rows and slots stand in flat vectors and arenas; a key costs no allocation of its
-//! own until it has a list, a map or timers. The store is asked for sorted keys, many at a time.
+//! Made for many keys of few bytes: groups, rows and slots stand in flat vectors and arenas; a key costs no allocation
+//! of its own until it has a list, a map or timers. The store is asked for sorted keys, many at a time.
 //!
 //! It knows bytes only: which rows are valid, and whether a processor may do what it does now, is decided above it.
 
@@ -84,7 +84,6 @@ pub struct SessionMetrics {
     pub rows: BTreeMap<u16, i64>,
 }
 
-
 impl SessionMetrics {
     /// Adds what happened in another worker's session.
     pub fn add(&mut self, other: &Self) {
@@ -122,7 +121,7 @@ pub struct Session {
     entry_row: Vec<u8>,
     /// Map entries in overlays only because they were read.
     reads_remembered: usize,
-    /// Bytes of keys and rows written and still held.
+    /// Bytes of keys and rows written and still held; a timer counts also when it is deleted again.
     write_bytes: usize,
     /// Whether the TTL sweep has run; nothing is written afterwards.
     swept: bool,
@@ -276,50 +275,15 @@ impl Session {
     fn load_values(&mut self, variable: usize, place: usize, groups: &[GroupId]) -> Result<(), StateError> {
         let (id, schema_id) = (self.variable_id(variable), self.schema_id(variable));
         let now_ms = self.scope.now_ms;
-        let unread = |group: &GroupId| matches!(self.values.lookup(self.values.slot(*group, place), now_ms), Lookup::Unread);
+        let unread =
+            |group: &GroupId| matches!(self.values.lookup(self.values.slot(*group, place), now_ms), Lookup::Unread);
         let mut unread: Vec<GroupId> = groups.iter().copied().filter(unread).collect();
-        self.sort_by_state_key(&mut unread);
+        self.groups.sort_by_state_key(&mut unread);
         unread.dedup();
         let Self { store, values, groups, scope, .. } = self;
-        let mut bytes = Vec::new();
-        let mut ends = Vec::with_capacity(MULTI_GET_KEYS);
-        for chunk in unread.chunks(MULTI_GET_KEYS) {
-            bytes.clear();
-            ends.clear();
-            for group in chunk {
-                push_state_key(&mut bytes, scope.step, id, groups.key(*group));
-                ends.push(bytes.len());
-            }
-            let mut begin = 0;
-            let keys: Vec<&[u8]> = ends
-                .iter()
-                .map(|end| bytes.get(std::mem::replace(&mut begin, *end)..*end).unwrap_or_default())
-                .collect();
-            let mut result = Ok(());
-            store.multi_get(Family::State, &keys, &mut |position, record| {
-                if let Some(group) = chunk.get(position)
-                    && let Err(error) = values.loaded(values.slot(*group, place), record, schema_id)
-                {
-                    result = Err(error);
-                }
-            })?;
-            result?;
-        }
-        Ok(())
-    }
-
-    /// Brings groups into the order of their state keys, in which most come.
-    fn sort_by_state_key(&self, groups: &mut [GroupId]) {
-        let order = |a: &GroupId, b: &GroupId| {
-            let (a, b) = (self.groups.key(*a), self.groups.key(*b));
-            a.hash.cmp(&b.hash).then_with(|| a.row.len().cmp(&b.row.len())).then_with(|| a.row.cmp(b.row))
-        };
-        groups.sort_by(order);
-    }
-
-    /// Brings groups into the order of their keys.
-    fn sort_by_key(&self, groups: &mut [GroupId]) {
-        groups.sort_by(|a, b| self.groups.key(*a).cmp(&self.groups.key(*b)));
+        read_groups(&**store, groups, (scope.step, id), &unread, |group, record| {
+            values.loaded(values.slot(group, place), record, schema_id)
+        })
     }
 
     fn state_key(&self, variable: usize, group: GroupId) -> Vec<u8> {
@@ -398,7 +362,8 @@ impl Session {
         variable: Option<usize>,
         group: Option<GroupId>,
     ) -> StateError {
-        let variable = variable.and_then(|variable| self.variables.get(variable)).map(|variable| variable.spec.name.clone());
+        let variable =
+            variable.and_then(|variable| self.variables.get(variable)).map(|variable| variable.spec.name.clone());
         let key = group.map(|group| self.groups.key(group).row.to_vec());
         StateError::Limit { name, what, limit, variable, key }
     }
@@ -412,7 +377,10 @@ impl Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("scope", &self.scope).field("groups", &self.groups.len()).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("scope", &self.scope)
+            .field("groups", &self.groups.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -424,23 +392,59 @@ impl SessionMetrics {
     }
 }
 
-/// Reads records of family `State` at sorted keys, [`MULTI_GET_KEYS`] at a time, until `visit` fails.
+/// Reads the record without suffix of a step's variable for each group; they are in the order of state keys.
+fn read_groups(
+    reader: &(impl Reader + ?Sized),
+    groups: &Groups,
+    (step, variable): (u8, u16),
+    sorted: &[GroupId],
+    mut visit: impl FnMut(u32, Option<&[u8]>) -> Result<(), StateError>,
+) -> Result<(), StateError> {
+    let mut bytes = Vec::new();
+    let mut ends = Vec::new();
+    for chunk in sorted.chunks(MULTI_GET_KEYS) {
+        bytes.clear();
+        ends.clear();
+        for group in chunk {
+            push_state_key(&mut bytes, step, variable, groups.key(*group));
+            ends.push(bytes.len());
+        }
+        let mut begin = 0;
+        let keys: Vec<&[u8]> =
+            ends.iter().map(|end| bytes.get(std::mem::replace(&mut begin, *end)..*end).unwrap_or_default()).collect();
+        read_chunk(reader, &keys, |position, record| match chunk.get(position as usize) {
+            Some(group) => visit(*group, record),
+            None => Ok(()),
+        })?;
+    }
+    Ok(())
+}
+
+/// Reads the records at sorted keys, [`MULTI_GET_KEYS`] at a time, until `visit` fails.
 fn read_sorted<K: AsRef<[u8]>>(
     reader: &(impl Reader + ?Sized),
     sorted_keys: &[K],
-    visit: &mut dyn FnMut(usize, Option<&[u8]>) -> Result<(), StateError>,
+    mut visit: impl FnMut(u32, Option<&[u8]>) -> Result<(), StateError>,
 ) -> Result<(), StateError> {
     let mut done = 0;
     for chunk in sorted_keys.chunks(MULTI_GET_KEYS) {
         let keys: Vec<&[u8]> = chunk.iter().map(AsRef::as_ref).collect();
-        let mut result = Ok(());
-        reader.multi_get(Family::State, &keys, &mut |position, record| {
-            if result.is_ok() {
-                result = visit(done + position, record);
-            }
-        })?;
-        result?;
-        done += chunk.len();
+        read_chunk(reader, &keys, |position, record| visit(done + position, record))?;
+        done += chunk.len() as u32;
     }
     Ok(())
+}
+
+fn read_chunk(
+    reader: &(impl Reader + ?Sized),
+    keys: &[&[u8]],
+    mut visit: impl FnMut(u32, Option<&[u8]>) -> Result<(), StateError>,
+) -> Result<(), StateError> {
+    let mut result = Ok(());
+    reader.multi_get(Family::State, keys, &mut |position, record| {
+        if result.is_ok() {
+            result = visit(position as u32, record);
+        }
+    })?;
+    result
 }

@@ -1,8 +1,8 @@
 //! Timers of a session, and the phase in which those that are due come out.
 //!
-//! The timers of a key are one sorted record, read whole; the time index only finds the keys that have one due. What is due is
-//! fixed when the phase opens: for a key that is touched afterwards the timers as they were are set aside first. So key groups
-//! can be opened one after another, and only one group's due keys are held at a time.
+//! The timers of a key are one sorted record, read whole; the time index only finds the keys that have one due. What is
+//! due is fixed when the phase opens: for a key that is touched afterwards the timers as they were are set aside first.
+//! So key groups can be opened one after another, and only one group's due keys are held at a time.
 
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
@@ -12,8 +12,11 @@ use super::super::error::StateError;
 use super::super::keys::{TIMERS_VARIABLE, parse_timer_key, push_state_key, push_timer_key, time_range};
 use super::super::store::{Family, scan_checked};
 use super::finish::Output;
-use super::{GroupId, Session, read_sorted};
+use super::{GroupId, Session, read_groups};
 use crate::record::{GroupingKey, key_group};
+
+/// What a timer counts as written: its place in the record of its key, and its entry in the index.
+const TIMER_BYTES: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Timers {
@@ -64,10 +67,13 @@ impl KeyTimers {
         self.changed.get_or_insert_with(|| self.committed.clone())
     }
 
-    fn insert(&mut self, expiry_ms: i64) {
-        if let Err(place) = self.current().binary_search(&expiry_ms) {
+    /// Puts a timer in; false if it is there.
+    fn insert(&mut self, expiry_ms: i64) -> bool {
+        let found = self.current().binary_search(&expiry_ms);
+        if let Err(place) = found {
             self.change().insert(place, expiry_ms);
         }
+        found.is_err()
     }
 
     /// Takes a timer out; false if it is not there.
@@ -127,7 +133,10 @@ impl Timers {
 
     fn changed(&self) -> Vec<GroupId> {
         let groups = (0..).zip(&self.of_groups);
-        groups.filter(|(_, timers)| timers.as_ref().is_some_and(|timers| timers.changed.is_some())).map(|(group, _)| group).collect()
+        groups
+            .filter(|(_, timers)| timers.as_ref().is_some_and(|timers| timers.changed.is_some()))
+            .map(|(group, _)| group)
+            .collect()
     }
 }
 
@@ -137,21 +146,13 @@ impl Session {
     /// # Errors
     /// The disk, or damage.
     pub fn prefetch_timers(&mut self, groups: &[GroupId]) -> Result<(), StateError> {
-        let mut unread: Vec<GroupId> = groups.iter().copied().filter(|group| self.timers.get(*group).is_none()).collect();
-        self.sort_by_state_key(&mut unread);
+        let mut unread: Vec<GroupId> =
+            groups.iter().copied().filter(|group| self.timers.get(*group).is_none()).collect();
+        self.groups.sort_by_state_key(&mut unread);
         unread.dedup();
-        let keys: Vec<Vec<u8>> = unread
-            .iter()
-            .map(|group| {
-                let mut key = Vec::new();
-                push_state_key(&mut key, self.scope.step, TIMERS_VARIABLE, self.groups.key(*group));
-                key
-            })
-            .collect();
-        let Self { store, timers, .. } = self;
-        read_sorted(&**store, &keys, &mut |position, record| match unread.get(position) {
-            Some(group) => timers.loaded(*group, record),
-            None => Ok(()),
+        let Self { store, timers, groups, scope, .. } = self;
+        read_groups(&**store, groups, (scope.step, TIMERS_VARIABLE), &unread, |group, record| {
+            timers.loaded(group, record)
         })
     }
 
@@ -176,10 +177,16 @@ impl Session {
         if open {
             timers.log().registered.insert(expiry_ms);
         }
-        timers.insert(expiry_ms);
-        let limit = self.scope.limits.timers_per_key_max;
-        if timers.current().len() > limit {
-            return Err(self.limit("timers_per_key_max", "timers of a key", limit as u64, None, Some(group)));
+        if timers.insert(expiry_ms) {
+            self.write_bytes += TIMER_BYTES;
+        }
+        let timers_max = self.scope.limits.timers_per_key_max;
+        if timers.current().len() > timers_max {
+            return Err(self.limit("timers_per_key_max", "timers of one key", timers_max as u64, None, Some(group)));
+        }
+        let bytes_max = self.scope.limits.write_bytes_max;
+        if self.write_bytes > bytes_max {
+            return Err(self.limit("write_bytes_max", "bytes written", bytes_max as u64, None, Some(group)));
         }
         Ok(())
     }
@@ -202,21 +209,24 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the timer phase, after all input: due is every timer that now exists with an expiry at or before the threshold.
+    /// Opens the timer phase, after all input: due is every timer that now exists with an expiry at or before the
+    /// threshold.
     ///
     /// # Errors
     /// None today; the answer leaves room for a store that must prepare.
     pub fn open_due(&mut self, threshold_ms: i64) -> Result<(), StateError> {
+        self.timers.of_groups.iter_mut().flatten().for_each(|timers| timers.log = None);
         let mut changed = self.timers.changed();
-        self.sort_by_key(&mut changed);
+        self.groups.sort_by_key(&mut changed);
         let next = self.scope.range.start;
-        self.timers.phase = Some(Phase { threshold_ms, next, changed: changed.into_iter(), queue: Vec::new().into_iter() });
+        self.timers.phase =
+            Some(Phase { threshold_ms, next, changed: changed.into_iter(), queue: Vec::new().into_iter() });
         Ok(())
     }
 
-    /// The next key with due timers and these, ascending, in `out`; None at the end. Key groups come in order, within one the
-    /// keys by their earliest due expiry when the phase opened, then by hash and row. Timers deleted since the phase opened are
-    /// left out, and keys that have no other.
+    /// The next key with due timers and these, ascending, in `out`; None at the end. Key groups come in order, within
+    /// one the keys by their earliest due expiry when the phase opened, then by hash and row. Timers deleted since the
+    /// phase opened are left out, and keys that have no other.
     ///
     /// # Errors
     /// The disk, or damage; `STATE_MISUSE` before [`Self::open_due`].
@@ -224,7 +234,10 @@ impl Session {
         out.clear();
         loop {
             let Some(phase) = &mut self.timers.phase else {
-                return Err(StateError::Misuse { variable: "(timers)".to_owned(), message: "the timer phase is not open" });
+                return Err(StateError::Misuse {
+                    variable: "(timers)".to_owned(),
+                    message: "the timer phase is not open",
+                });
             };
             let threshold_ms = phase.threshold_ms;
             if let Some(group) = phase.queue.next() {
@@ -248,15 +261,16 @@ impl Session {
         }
     }
 
-    /// Takes out of `undelivered` the timers deleted since their key came out of [`Self::next_due`]. For a key whose timers do
-    /// not fit one chunk: before each further one.
+    /// Takes out of `undelivered` the timers deleted since their key came out of [`Self::next_due`]. For a key whose
+    /// timers do not fit one chunk: before each further one.
     pub fn still_due(&self, group: GroupId, undelivered: &mut Vec<i64>) {
         if let Some(log) = self.timers.get(group).and_then(|timers| timers.log.as_ref()) {
             undelivered.retain(|expiry_ms| !log.deleted.contains(expiry_ms));
         }
     }
 
-    /// Ends a chunk that brought these timers of a key: each is deleted, unless its last operation in the chunk registered it.
+    /// Ends a chunk that brought these timers of a key: each is deleted, unless its last operation in the chunk
+    /// registered it.
     pub fn delivered(&mut self, group: GroupId, expiries_ms: &[i64]) {
         self.metrics.timers_expired += expiries_ms.len() as u64;
         let Some(timers) = self.timers.get_mut(group) else { return };
@@ -281,7 +295,7 @@ impl Session {
         self.prefetch_timers(&groups)?;
         groups.sort_unstable();
         groups.dedup();
-        self.sort_by_key(&mut groups);
+        self.groups.sort_by_key(&mut groups);
         let mut due: Vec<(i64, GroupId)> = groups
             .into_iter()
             .filter_map(|group| {
@@ -338,7 +352,9 @@ impl Session {
         let mut record = Vec::new();
         for &group in groups {
             let Some(timers) = self.timers.get(group) else { continue };
-            let Some(changed) = timers.changed.as_ref().filter(|changed| **changed != timers.committed) else { continue };
+            let Some(changed) = timers.changed.as_ref().filter(|changed| **changed != timers.committed) else {
+                continue;
+            };
             let key = self.groups.key(group);
             let key_group = self.key_group_of(group);
             state_key.clear();

@@ -1,7 +1,7 @@
 //! The sweep at the end of a batch: removes what has expired and was not written anew.
 //!
-//! Every index entry is held against the record that it names before anything is removed. What expired is hidden from reads
-//! all the same, so a sweep may stop at its limit and leave the rest to the next.
+//! Every index entry is held against the record that it names before anything is removed. What expired is hidden from
+//! reads all the same, so a sweep may stop at its limit and leave the rest to the next.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -19,8 +19,8 @@ use super::{Place, Session, read_sorted};
 type Expired = (Vec<u8>, i64);
 
 impl Session {
-    /// Removes the values, elements and entries of this worker's key groups that have expired, also of variables that are no
-    /// longer declared, but none that this batch wrote. The last operation before [`Self::finish`].
+    /// Removes the values, elements and entries of this worker's key groups that have expired, also of variables that
+    /// are no longer declared, but none that this batch wrote. The last operation before [`Self::finish`].
     ///
     /// # Errors
     /// The disk, or damage.
@@ -62,9 +62,9 @@ impl Session {
         // A record may have a stale entry beside its own: it is looked up for each.
         let keys: Vec<&[u8]> = expired.iter().map(|(key, _)| key.as_slice()).collect();
         let mut kinds: Vec<Option<RowKind>> = Vec::with_capacity(keys.len());
-        read_sorted(&*self.store, &keys, &mut |position, record| {
+        read_sorted(&*self.store, &keys, |position, record| {
             let stored = record.map(parse_row_record).transpose()?;
-            let expiry_ms = expired.get(position).map(|(_, expiry_ms)| *expiry_ms);
+            let expiry_ms = expired.get(position as usize).map(|(_, expiry_ms)| *expiry_ms);
             kinds.push(stored.filter(|stored| stored.expiry_ms == expiry_ms).map(|stored| stored.kind));
             Ok(())
         })?;
@@ -92,25 +92,40 @@ impl Session {
     /// Whether the batch wrote over the record or deleted it, so that the commit takes care of it and its index entry.
     fn rewritten(&self, record: StateKey<'_>, kind: RowKind) -> bool {
         let Some(group) = self.groups.find(record.key) else { return false };
-        let Some(variable) = self.variables.iter().position(|variable| variable.id == record.variable) else { return false };
+        let Some(variable) = self.variables.iter().position(|variable| variable.id == record.variable) else {
+            return false;
+        };
         match (self.places.get(variable), kind) {
             (Some(Place::Value(place)), _) => {
-                matches!(self.values.change(self.values.slot(group, *place)), Some(Change::Written(_) | Change::Cleared))
+                matches!(
+                    self.values.change(self.values.slot(group, *place)),
+                    Some(Change::Written(_) | Change::Cleared)
+                )
             }
             (Some(Place::Map(place)), _) => self
                 .maps
                 .get(&(group, *place))
                 .and_then(|map| map.entries.get(record.suffix))
                 .is_some_and(|entry| !matches!(entry.current, EntryChange::AsCommitted)),
-            (Some(Place::List(place)), _) => self.lists.get(&(group, *place)).is_some_and(|list| list.base != Base::Kept),
+            (Some(Place::List(place)), _) => {
+                self.lists.get(&(group, *place)).is_some_and(|list| list.base != Base::Kept)
+            }
             (None, _) => false,
         }
     }
 
     /// Notes that an element goes: with the batch's own changes of the list, or else in `lists`.
-    fn evict_element(&mut self, record: StateKey<'_>, lists: &mut BTreeMap<Vec<u8>, Vec<u64>>) -> Result<(), StateError> {
+    fn evict_element(
+        &mut self,
+        record: StateKey<'_>,
+        lists: &mut BTreeMap<Vec<u8>, Vec<u64>>,
+    ) -> Result<(), StateError> {
         let sequence = parse_sequence(record.suffix)?;
-        let place = self.variables.iter().position(|variable| variable.id == record.variable).and_then(|variable| self.places.get(variable));
+        let place = self
+            .variables
+            .iter()
+            .position(|variable| variable.id == record.variable)
+            .and_then(|variable| self.places.get(variable));
         if let (Some(Place::List(place)), Some(group)) = (place, self.groups.find(record.key))
             && let Some(list) = self.lists.get_mut(&(group, *place))
         {
@@ -125,7 +140,7 @@ impl Session {
     fn evict_from_lists(&mut self, lists: BTreeMap<Vec<u8>, Vec<u64>>) -> Result<(), StateError> {
         let (keys, mut evicted): (Vec<Vec<u8>>, Vec<Vec<u64>>) = lists.into_iter().unzip();
         let mut headers = Vec::with_capacity(keys.len());
-        read_sorted(&*self.store, &keys, &mut |_, record| {
+        read_sorted(&*self.store, &keys, |_, record| {
             headers.push(record.map(parse_list_header).transpose()?);
             Ok(())
         })?;

@@ -1,12 +1,13 @@
 //! Value states of a session: a slot per group and value variable, rows in two arenas.
 //!
-//! Rows read from the store are kept only while they are few bytes ([`READ_BYTES_KEPT`]); what has been learnt about the
-//! committed record (whether it is there, when it expires) is kept, since the commit needs it.
+//! Rows read from the store are kept only while they are few bytes ([`READ_BYTES_KEPT`]); what has been learnt about
+//! the committed record (whether it is there, when it expires) is kept, since the commit needs it.
 
 use super::super::codec::{RowKind, StoredRow, expired, parse_row_record};
 use super::super::error::StateError;
 
-/// Bytes of rows read that are kept; a few chunks of 128 groups with rows of some kilobytes. Past it they are read again.
+/// Bytes of rows read that are kept; a few chunks of 128 groups with rows of some kilobytes. Past it they are read
+/// again.
 const READ_BYTES_KEPT: usize = 16 << 20;
 
 #[derive(Debug, Default)]
@@ -41,15 +42,40 @@ enum Current {
     Cleared,
 }
 
+/// Kept small: a batch of a million keys touches as many.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    committed: Committed,
-    current: Current,
     /// Where the row is: in `writes` if written, else in `reads`.
     offset: usize,
+    /// Expiry of the committed record, where it has one.
+    expiry_ms: i64,
     len: u32,
     capacity: u32,
     epoch: u32,
+    record: Record,
+    current: Current,
+}
+
+/// [`Committed`] without its number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Record {
+    #[default]
+    Unknown,
+    Absent,
+    Lasting,
+    Expiring,
+}
+
+impl Slot {
+    #[inline]
+    fn committed(&self) -> Committed {
+        match self.record {
+            Record::Unknown => Committed::Unknown,
+            Record::Absent => Committed::Absent,
+            Record::Lasting => Committed::Present(None),
+            Record::Expiring => Committed::Present(Some(self.expiry_ms)),
+        }
+    }
 }
 
 /// A slot that changed.
@@ -98,7 +124,7 @@ impl Values {
     #[inline]
     pub(super) fn lookup(&self, slot: usize, now_ms: i64) -> Lookup {
         let Some(slot) = self.slots.get(slot) else { return Lookup::Unread };
-        match (slot.current, slot.committed) {
+        match (slot.current, slot.committed()) {
             (Current::Written, _) => Lookup::Row,
             (Current::Cleared, _) | (_, Committed::Absent) => Lookup::None,
             (_, Committed::Present(expiry_ms)) if expired(expiry_ms, now_ms) => Lookup::None,
@@ -120,11 +146,12 @@ impl Values {
     pub(super) fn loaded(&mut self, slot: usize, record: Option<&[u8]>, schema_id: u16) -> Result<(), StateError> {
         let Some(slot) = self.slots.get_mut(slot) else { return Ok(()) };
         let Some(record) = record else {
-            slot.committed = Committed::Absent;
+            slot.record = Record::Absent;
             return Ok(());
         };
         let stored = single_row(record, schema_id)?;
-        slot.committed = Committed::Present(stored.expiry_ms);
+        slot.record = if stored.expiry_ms.is_some() { Record::Expiring } else { Record::Lasting };
+        slot.expiry_ms = stored.expiry_ms.unwrap_or_default();
         if slot.current == Current::AsCommitted {
             slot.offset = self.reads.len();
             slot.len = stored.row.len() as u32;
@@ -165,7 +192,7 @@ impl Values {
     }
 
     pub(super) fn committed(&self, slot: usize) -> Committed {
-        self.slots.get(slot).map_or(Committed::Unknown, |slot| slot.committed)
+        self.slots.get(slot).map_or(Committed::Unknown, Slot::committed)
     }
 
     /// What the batch made of a slot; None if nothing.
@@ -183,7 +210,10 @@ impl Values {
 pub(super) fn single_row(record: &[u8], schema_id: u16) -> Result<StoredRow<'_>, StateError> {
     let stored = parse_row_record(record)?;
     if stored.kind != RowKind::Single || stored.schema_id != schema_id {
-        let message = format!("a row of {:?} with schema {} where one with schema {schema_id} belongs", stored.kind, stored.schema_id);
+        let message = format!(
+            "a row of {:?} with schema {} where one with schema {schema_id} belongs",
+            stored.kind, stored.schema_id
+        );
         return Err(StateError::corrupt("family State", message));
     }
     Ok(stored)

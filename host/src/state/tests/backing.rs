@@ -1,4 +1,5 @@
-//! The stores that every test runs on, with recovery: in memory from all changes, on disk from a snapshot and those after it.
+//! The stores that every test runs on, with recovery: in memory from all changes, on disk from a snapshot and those
+//! after it.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -111,7 +111,10 @@ fn op() -> impl Strategy<Value = Op> {
 
 fn timer_op() -> impl Strategy<Value = Op> {
     let key = 0..KEYS.len();
-    prop_oneof![(key.clone(), expiry()).prop_map(|(k, e)| Op::Register(k, e)), (key, expiry()).prop_map(|(k, e)| Op::Delete(k, e))]
+    prop_oneof![
+        (key.clone(), expiry()).prop_map(|(k, e)| Op::Register(k, e)),
+        (key, expiry()).prop_map(|(k, e)| Op::Delete(k, e))
+    ]
 }
 
 fn expiry() -> impl Strategy<Value = i64> {
@@ -156,7 +159,13 @@ impl Model {
     }
 
     fn list(&self, variable: usize, key: usize, now_ms: i64) -> Vec<Vec<u8>> {
-        self.lists.get(&(variable, key)).into_iter().flatten().filter(|row| row.1 > now_ms).map(|row| row.0.clone()).collect()
+        self.lists
+            .get(&(variable, key))
+            .into_iter()
+            .flatten()
+            .filter(|row| row.1 > now_ms)
+            .map(|row| row.0.clone())
+            .collect()
     }
 
     fn map(&self, variable: usize, key: usize, now_ms: i64) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -206,7 +215,8 @@ struct Run {
     now_ms: i64,
     ttl_ms: u64,
     kept: Vec<(usize, Cursor, Vec<Vec<u8>>)>,
-    /// While the timer phase is open, by key: deleted since it opened or the key came out; registered last in the chunk.
+    /// While the timer phase is open, by key: deleted since it opened or the key came out; registered last in the
+    /// chunk.
     deleted: BTreeMap<usize, BTreeSet<i64>>,
     registered: BTreeMap<usize, BTreeSet<i64>>,
 }
@@ -284,7 +294,11 @@ impl Run {
                 let (session, group) = self.session(key);
                 session.list_append(variable, group, &mut rows.iter().map(Vec::as_slice)).unwrap();
                 let expiry_ms = self.expiry(variable);
-                self.model.lists.entry((variable, key)).or_default().extend(rows.into_iter().map(|row| (row, expiry_ms)));
+                self.model
+                    .lists
+                    .entry((variable, key))
+                    .or_default()
+                    .extend(rows.into_iter().map(|row| (row, expiry_ms)));
             }
             Op::MapValue(variable, key, n) => {
                 let entries: BTreeMap<_, _> = self.model.map(variable, key, now_ms).into_iter().collect();
@@ -349,7 +363,8 @@ impl Run {
             }
             Op::Prefetch(keys) => {
                 for worker in 0..self.sessions.len() {
-                    let of_worker: Vec<usize> = keys.iter().copied().filter(|key| self.worker(*key) == worker).collect();
+                    let of_worker: Vec<usize> =
+                        keys.iter().copied().filter(|key| self.worker(*key) == worker).collect();
                     let session = &mut self.sessions[worker];
                     let groups: Vec<GroupId> = of_worker.iter().map(|key| session.enter(grouping_key(*key))).collect();
                     session.prefetch(&[0, 3], &groups).unwrap();
@@ -362,7 +377,8 @@ impl Run {
     fn timer_phase(&mut self, threshold_ms: i64, handler: &[Op], chunk: usize) {
         let mut due: Vec<(u16, i64, usize, Vec<i64>)> = Vec::new();
         for (key, timers) in &self.model.timers {
-            let expiries: Vec<i64> = timers.iter().copied().take_while(|expiry_ms| *expiry_ms <= threshold_ms).collect();
+            let expiries: Vec<i64> =
+                timers.iter().copied().take_while(|expiry_ms| *expiry_ms <= threshold_ms).collect();
             if let Some(first) = expiries.first() {
                 due.push((key_group(grouping_key(*key).hash, GROUPS), *first, *key, expiries));
             }
@@ -401,7 +417,12 @@ impl Run {
                 self.sessions[worker].delivered(group, &delivered);
                 let deleted = self.deleted.entry(key).or_default();
                 expected.retain(|expiry_ms| !deleted.contains(expiry_ms));
-                expiries.drain(..expiries.iter().position(|expiry_ms| *expiry_ms > *delivered.last().unwrap()).unwrap_or(expiries.len()));
+                expiries.drain(
+                    ..expiries
+                        .iter()
+                        .position(|expiry_ms| *expiry_ms > *delivered.last().unwrap())
+                        .unwrap_or(expiries.len()),
+                );
                 self.sessions[worker].still_due(group, &mut expiries);
                 assert_eq!(expiries, expected);
             }

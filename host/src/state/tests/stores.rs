@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use super::super::{
-    Applied, Changes, Contents, Family, Reader, RocksSettings, RocksStore, Store, VariableKind, drop_variable, for_each_row, for_each_timer,
+    Applied, Changes, Contents, Family, Reader, RocksSettings, RocksStore, Store, VariableKind, drop_variable,
+    for_each_row, for_each_timer,
 };
 use super::backing::Backing;
 use super::world::{GROUPS, append, code, key, on_every_store, put_list, row, value, variable};
@@ -30,7 +31,10 @@ fn scan(store: &dyn Store, family: Family, from: &str, to: &str) -> Vec<String> 
 fn changes_may_be_applied_again() {
     for backing in Backing::all() {
         let store = backing.store();
-        let batch = [changes(&[(Family::State, "a", Some("1")), (Family::State, "b", Some("2"))]), changes(&[(Family::State, "a", None)])];
+        let batch = [
+            changes(&[(Family::State, "a", Some("1")), (Family::State, "b", Some("2"))]),
+            changes(&[(Family::State, "a", None)]),
+        ];
         let applied = Applied { batch: Some(4), generation: 2 };
         for _ in 0..2 {
             store.apply(&batch, applied).unwrap();
@@ -76,7 +80,9 @@ fn a_multi_get_tells_for_each_key_what_is_there() {
         store.apply(&[changes(&["b", "d"].map(|key| (Family::State, key, Some(key))))], Applied::default()).unwrap();
         let mut found = Vec::new();
         let keys: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
-        store.multi_get(Family::State, &keys, &mut |position, value| found.push((position, value.map(<[u8]>::to_vec)))).unwrap();
+        store
+            .multi_get(Family::State, &keys, &mut |position, value| found.push((position, value.map(<[u8]>::to_vec))))
+            .unwrap();
         assert_eq!(found, [(0, None), (1, Some(b"b".to_vec())), (2, None), (3, Some(b"d".to_vec()))]);
     }
 }
@@ -150,7 +156,8 @@ fn a_table_file_that_was_damaged_is_reported_with_its_folder() {
         }
     }
 
-    let read = RocksStore::open(&snapshot, &RocksSettings::default()).and_then(|store| store.scan(Family::State, b"a", b"z", &mut |_, _| ControlFlow::Continue(())));
+    let read = RocksStore::open(&snapshot, &RocksSettings::default())
+        .and_then(|store| store.scan(Family::State, b"a", b"z", &mut |_, _| ControlFlow::Continue(())));
 
     let error = read.unwrap_err();
     assert_eq!(error.code(), "STATE_CORRUPT");
@@ -159,8 +166,11 @@ fn a_table_file_that_was_damaged_is_reported_with_its_folder() {
 
 #[test]
 fn rows_of_one_key_or_all_are_listed_by_kind() {
-    let variables =
-        [variable("v", VariableKind::Value, Some(5)), variable("l", VariableKind::List, None), variable("m", VariableKind::Map, None)];
+    let variables = [
+        variable("v", VariableKind::Value, Some(5)),
+        variable("l", VariableKind::List, None),
+        variable("m", VariableKind::Map, None),
+    ];
     on_every_store(&variables, |world| {
         world.batch(0, |session| {
             for name in ["a", "aa"] {
@@ -186,7 +196,8 @@ fn rows_of_one_key_or_all_are_listed_by_kind() {
             })
             .unwrap();
         }
-        let expected = [(0, row(1).to_vec()), (0, row(7).to_vec()), (1, row(8).to_vec()), (9, [row(3), row(4)].concat())];
+        let expected =
+            [(0, row(1).to_vec()), (0, row(7).to_vec()), (1, row(8).to_vec()), (9, [row(3), row(4)].concat())];
         assert_eq!(of_a, expected);
 
         let mut timers = 0;
@@ -212,8 +223,11 @@ fn a_dropped_variable_goes_with_all_its_records_and_index_entries() {
             }
         });
         let resolution = world.catalog.resolve(0, &value(None), &["v".into(), "l".into(), "unknown".into()]).unwrap();
-        let dropped: Vec<_> =
-            resolution.dropped.iter().map(|dropped| drop_variable(&*world.store(), 0, GROUPS, dropped.id).unwrap()).collect();
+        let dropped: Vec<_> = resolution
+            .dropped
+            .iter()
+            .map(|dropped| drop_variable(&*world.store(), 0, GROUPS, dropped.id).unwrap())
+            .collect();
         assert_eq!(dropped.iter().map(|dropped| dropped.rows).collect::<Vec<_>>(), [2, 2]);
         world.apply(dropped.into_iter().map(|dropped| dropped.changes).chain([resolution.changes]).collect());
         assert_eq!((world.records(Family::State), world.records(Family::Ttl)), (0, 0));

@@ -17,7 +17,11 @@ fn name(key: GroupingKey<'_>) -> String {
 }
 
 /// Runs the timer phase as an SDK does: before a handler runs, the timer that fires is deleted.
-fn fire(session: &mut Session, threshold_ms: i64, mut handler: impl FnMut(&mut Session, GroupId, i64)) -> Vec<(String, i64)> {
+fn fire(
+    session: &mut Session,
+    threshold_ms: i64,
+    mut handler: impl FnMut(&mut Session, GroupId, i64),
+) -> Vec<(String, i64)> {
     let mut fired = Vec::new();
     let mut due = Vec::new();
     session.open_due(threshold_ms).unwrap();
@@ -162,7 +166,8 @@ fn a_timer_registered_in_the_past_by_a_handler_fires_in_the_next_batch() {
     on_every_store(&[], |world| {
         world.batch(0, |session| {
             register(session, "a", &[10]);
-            let all = fire(session, 20, |session, group, expiry_ms| session.register_timer(group, expiry_ms - 5).unwrap());
+            let all =
+                fire(session, 20, |session, group, expiry_ms| session.register_timer(group, expiry_ms - 5).unwrap());
             assert_eq!(all, fired(&[("a", 10)]));
         });
         assert_eq!(world.due.earliest_timer_ms(), Some(5));
@@ -274,6 +279,22 @@ fn a_delivered_timer_goes_unless_its_last_operation_in_the_chunk_registers_it() 
 }
 
 #[test]
+fn a_registration_in_an_earlier_chunk_does_not_keep_a_timer_that_a_later_one_delivers() {
+    on_every_store(&[], |world| {
+        world.batch(0, |session| {
+            register(session, "a", &[1, 2]);
+            session.open_due(10).unwrap();
+            let mut due = Vec::new();
+            let a = session.next_due(&mut due).unwrap().unwrap();
+            session.register_timer(a, 2).unwrap();
+            session.delivered(a, &[1]);
+            session.delivered(a, &[2]);
+        });
+        assert!(world.stored_timers().is_empty());
+    });
+}
+
+#[test]
 fn timers_shows_what_has_been_applied_for_the_key_alone_in_order() {
     on_every_store(&[], |world| {
         world.batch(0, |session| {
@@ -338,6 +359,17 @@ fn more_timers_than_a_key_may_have_are_refused() {
         let a = register(&mut session, "a", &[1, 2]);
         session.register_timer(a, 2).unwrap();
         assert_eq!(code(session.register_timer(a, 3)), "STATE_LIMIT_EXCEEDED");
+    });
+}
+
+#[test]
+fn timers_count_among_the_bytes_that_a_batch_may_write() {
+    on_every_store(&[], |world| {
+        world.limits = StateLimits { write_bytes_max: 1_000, ..StateLimits::default() };
+        let mut session = world.session(0);
+        let a = session.enter(key("a"));
+        let refused = (0..100).find(|expiry_ms| session.register_timer(a, *expiry_ms).is_err());
+        assert_eq!(refused, Some(15));
     });
 }
 

@@ -1,7 +1,9 @@
 //! TTL: one test per rule, for values, lists and maps.
 
 use super::super::{Family, Session, StateLimits, VariableKind, VariableSpec};
-use super::world::{World, append, entries, get, key, list, map, numbers, on_every_store, put_list, row, value, variable};
+use super::world::{
+    World, append, entries, get, key, list, map, numbers, on_every_store, put_list, row, value, variable,
+};
 
 const TTL: Option<u64> = Some(60_000);
 

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::super::{
-    Applied, Catalog, Contents, Cursor, DueIndex, Family, GroupId, MapPart, Scope, Session, SessionMetrics, StateError, StateLimits,
-    Store, Variable, VariableKind, VariableSpec, for_each_row, for_each_timer,
+    Applied, Catalog, Contents, Cursor, DueIndex, Family, GroupId, MapPart, Scope, Session, SessionMetrics, StateError,
+    StateLimits, Store, Variable, VariableKind, VariableSpec, for_each_row, for_each_timer,
 };
 use super::backing::{Backing, Log};
 use crate::record::{GroupingKey, Schema};
@@ -29,7 +29,13 @@ pub(super) fn number(row: &[u8]) -> u64 {
 
 pub(super) fn variable(name: &str, kind: VariableKind, ttl_ms: Option<u64>) -> VariableSpec {
     let schema = Schema::parse("n BIGINT").unwrap();
-    VariableSpec { name: name.into(), kind, key: (kind == VariableKind::Map).then(|| schema.clone()), value: schema, ttl_ms }
+    VariableSpec {
+        name: name.into(),
+        kind,
+        key: (kind == VariableKind::Map).then(|| schema.clone()),
+        value: schema,
+        ttl_ms,
+    }
 }
 
 pub(super) fn value(ttl_ms: Option<u64>) -> Vec<VariableSpec> {

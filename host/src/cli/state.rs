@@ -1,0 +1,345 @@
+//! `tidemill state`: the state of a stopped query, as of its last committed batch.
+
+mod metadata;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::Format;
+use super::listing::{Listing, column};
+use super::output::Coded;
+use crate::connect::timestamp_text;
+use crate::disk::RealDisk;
+use crate::engine::stopped::StoppedQuery;
+use crate::record::{GroupingKey, RowLayout, Schema, key_from_json, key_layout, row_to_json};
+use crate::state::{
+    Catalog, CatalogVariable, Contents, Reader, StateError, StateRow, Store, VariableKind, for_each_row, for_each_timer,
+};
+
+/// The only step that a query has.
+const STEP: u8 = 0;
+
+/// Look at the state of a stopped query
+///
+/// Shows what a query's checkpoint holds, as of the last committed batch. The query must be stopped. Nothing in the
+/// checkpoint is changed: the state is rebuilt from a snapshot and the log in a temporary folder.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct StateArgs {
+    /// The checkpoint's folder
+    checkpoint: PathBuf,
+
+    #[command(subcommand)]
+    look: Look,
+
+    /// Folder for the temporary copy of the state [default: that of the system]. On the file system of the checkpoint,
+    /// large files are linked instead of copied
+    #[arg(long, value_name = "DIR", global = true)]
+    scratch: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = r#"Examples:
+  tidemill state checkpoint list
+  tidemill state checkpoint get count --key '{"key":"a"}'
+  tidemill state checkpoint scan count --limit 10
+  tidemill state checkpoint scan count --output json > count.jsonl
+  tidemill state checkpoint timers
+  tidemill state checkpoint metadata
+
+A key is a JSON object with the columns that the query groups by; `metadata` shows them. Rows come in the order of the
+hashes of their keys. A row whose TTL has passed is shown until a batch removes it, though the processor no longer sees
+it."#;
+
+#[derive(Debug, Subcommand)]
+enum Look {
+    /// The state variables: kinds, schemas, number of keys and rows
+    List,
+    /// What a variable holds for one key
+    Get {
+        /// The state variable
+        variable: String,
+        /// The grouping key, as a JSON object
+        #[arg(long, value_name = "JSON")]
+        key: String,
+    },
+    /// What a variable holds for all keys
+    Scan {
+        /// The state variable
+        variable: String,
+        /// Stop after so many rows
+        #[arg(long, value_name = "ROWS")]
+        limit: Option<u64>,
+    },
+    /// The timers that wait
+    Timers {
+        /// Those of this grouping key only, a JSON object
+        #[arg(long, value_name = "JSON")]
+        key: Option<String>,
+    },
+    /// The query itself: identity, position, time, what is retained
+    Metadata,
+}
+
+/// What a person asked for that is not there.
+#[derive(Debug, thiserror::Error)]
+enum Unknown {
+    #[error("there is no state variable {name:?}; this checkpoint has: {}", known.join(", "))]
+    Variable { name: String, known: Vec<String> },
+    #[error("there is no state variable {name:?}: this checkpoint has none yet")]
+    AnyVariable { name: String },
+    #[error("{text} is no grouping key of this query ({key}): {reason}")]
+    Key { text: String, key: String, reason: String },
+    #[error("this checkpoint has no committed batch yet, and so no grouping key and no state")]
+    Nothing,
+}
+
+impl Unknown {
+    fn coded(self) -> anyhow::Error {
+        let code = match self {
+            Self::Variable { .. } | Self::AnyVariable { .. } => "STATE_VARIABLE_UNKNOWN",
+            Self::Key { .. } => "STATE_KEY_INVALID",
+            Self::Nothing => "STATE_EMPTY",
+        };
+        Coded::wrap(code, self)
+    }
+}
+
+/// Runs the command.
+pub(super) fn run(args: &StateArgs, format: Format) -> anyhow::Result<u8> {
+    let query = StoppedQuery::open(Arc::new(RealDisk), &args.checkpoint).map_err(query_failed)?;
+    if let Look::Metadata = args.look {
+        metadata::show(&query, &args.checkpoint, format)?;
+        return Ok(0);
+    }
+    let scratch = scratch(args.scratch.as_deref())?;
+    let store = query.state(&scratch.path().join("state")).map_err(query_failed)?;
+    let state = State { catalog: Catalog::load(store.as_ref()).map_err(state_failed)?, key: query.key().map_err(query_failed)?, store };
+    match &args.look {
+        Look::List => state.list(format)?,
+        Look::Get { variable, key } => {
+            let key = state.parse_key(key)?;
+            state.rows(variable, Some(GroupingKey::new(&key)), None, format)?;
+        }
+        Look::Scan { variable, limit } => state.rows(variable, None, *limit, format)?,
+        Look::Timers { key } => {
+            let key = key.as_ref().map(|key| state.parse_key(key)).transpose()?;
+            state.timers(key.as_deref().map(GroupingKey::new), format)?;
+        }
+        Look::Metadata => {}
+    }
+    Ok(0)
+}
+
+/// A temporary folder, in the place that was asked for.
+pub(super) fn scratch(place: Option<&Path>) -> anyhow::Result<TempDir> {
+    let folder = match place {
+        Some(place) => TempDir::new_in(place),
+        None => TempDir::new(),
+    };
+    folder.map_err(|error| Coded::wrap("TEMPORARY_FOLDER_FAILED", error))
+}
+
+struct State {
+    store: Arc<dyn Store>,
+    catalog: Catalog,
+    /// None: nothing was committed.
+    key: Option<Schema>,
+}
+
+impl State {
+    fn list(&self, format: Format) -> anyhow::Result<()> {
+        let columns = ["name", "kind", "key", "value", "ttl", "keys", "rows"].map(column);
+        let mut listing = Listing::start(format, columns.into());
+        for variable in self.catalog.variables(STEP) {
+            let (keys, rows) = self.count(variable)?;
+            let mut row = json!({ "name": variable.name, "kind": variable.kind.name() });
+            if let Some(key) = &variable.key {
+                put(&mut row, "key", key.to_string().into());
+            }
+            put(&mut row, "value", variable.value.to_string().into());
+            put(&mut row, "ttl", variable.ttl.into());
+            put(&mut row, "keys", keys.into());
+            put(&mut row, "rows", rows.into());
+            if listing.row(&row)?.is_break() {
+                return Ok(());
+            }
+        }
+        listing.finish()
+    }
+
+    /// Grouping keys of a variable, and its rows: values, elements of lists, entries of maps.
+    fn count(&self, variable: &CatalogVariable) -> anyhow::Result<(u64, u64)> {
+        let (mut keys, mut rows) = (0, 0);
+        let mut last: Option<Vec<u8>> = None;
+        for_each_row(self.store.as_ref(), STEP, variable.id, variable.kind, None, &mut |row| {
+            rows += 1;
+            if last.as_deref() != Some(row.key.row) {
+                keys += 1;
+                last = Some(row.key.row.to_vec());
+            }
+            ControlFlow::Continue(())
+        })
+        .map_err(state_failed)?;
+        Ok((keys, rows))
+    }
+
+    fn rows(&self, name: &str, only: Option<GroupingKey<'_>>, limit: Option<u64>, format: Format) -> anyhow::Result<()> {
+        let variable = self.variable(name)?;
+        let shape = RowShape::of(self.key()?, variable)?;
+        let mut listing = Listing::start(format, shape.columns());
+        let mut left = limit.unwrap_or(u64::MAX);
+        self.each(&mut listing, |reader, visit| {
+            for_each_row(reader, STEP, variable.id, variable.kind, only, &mut |row| {
+                if left == 0 {
+                    return ControlFlow::Break(());
+                }
+                left -= 1;
+                visit(shape.document(row))
+            })
+        })?;
+        listing.finish()
+    }
+
+    fn timers(&self, only: Option<GroupingKey<'_>>, format: Format) -> anyhow::Result<()> {
+        let mut listing = Listing::start(format, Vec::new());
+        if let Some(key) = &self.key {
+            let layout = key_layout(key).map_err(|error| Coded::wrap(error.code(), error))?;
+            let columns = fields("key", key).chain(std::iter::once(column("expires")));
+            listing = Listing::start(format, columns.collect());
+            self.each(&mut listing, |reader, visit| {
+                for_each_timer(reader, STEP, only, &mut |timer| {
+                    let key = row_to_json(&layout, timer.key.row);
+                    visit(key.map(|key| json!({ "key": key, "expires": instant(timer.expiry_ms) })).map_err(row_failed))
+                })
+            })?;
+        }
+        listing.finish()
+    }
+
+    /// Adds what a walk over the store visits to a listing, until nobody reads any more.
+    fn each(
+        &self,
+        listing: &mut Listing,
+        walk: impl FnOnce(&dyn Reader, &mut dyn FnMut(anyhow::Result<Value>) -> ControlFlow<()>) -> Result<(), StateError>,
+    ) -> anyhow::Result<()> {
+        let mut outcome = Ok(());
+        walk(self.store.as_ref(), &mut |document| {
+            document.and_then(|document| listing.row(&document)).unwrap_or_else(|error| {
+                outcome = Err(error);
+                ControlFlow::Break(())
+            })
+        })
+        .map_err(state_failed)?;
+        outcome
+    }
+
+    fn variable(&self, name: &str) -> anyhow::Result<&CatalogVariable> {
+        let variables = self.catalog.variables(STEP);
+        variables.iter().find(|variable| variable.name == name).ok_or_else(|| {
+            let (name, known) = (name.to_owned(), variables.iter().map(|variable| variable.name.clone()).collect::<Vec<_>>());
+            if known.is_empty() { Unknown::AnyVariable { name }.coded() } else { Unknown::Variable { name, known }.coded() }
+        })
+    }
+
+    fn key(&self) -> anyhow::Result<&Schema> {
+        self.key.as_ref().ok_or_else(|| Unknown::Nothing.coded())
+    }
+
+    /// The packed key.
+    fn parse_key(&self, text: &str) -> anyhow::Result<Vec<u8>> {
+        let schema = self.key()?;
+        let layout = key_layout(schema).map_err(|error| Coded::wrap(error.code(), error))?;
+        let invalid = |reason: String| Unknown::Key { text: text.to_owned(), key: schema.to_string(), reason }.coded();
+        let json: Value = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        key_from_json(&layout, &json).map_err(|error| invalid(error.to_string()))
+    }
+}
+
+/// How the rows of a variable are shown.
+struct RowShape<'a> {
+    variable: &'a CatalogVariable,
+    key: RowLayout,
+    entry: Option<RowLayout>,
+    value: RowLayout,
+}
+
+impl<'a> RowShape<'a> {
+    fn of(key: &Schema, variable: &'a CatalogVariable) -> anyhow::Result<Self> {
+        let keys = |schema: &Schema| key_layout(schema).map_err(|error| Coded::wrap(error.code(), error));
+        Ok(Self {
+            variable,
+            key: keys(key)?,
+            entry: variable.key.as_ref().map(keys).transpose()?,
+            value: RowLayout::new(&variable.value),
+        })
+    }
+
+    fn columns(&self) -> Vec<Vec<String>> {
+        let mut columns: Vec<_> = fields("key", self.key.schema()).collect();
+        if self.variable.kind == VariableKind::List {
+            columns.push(column("sequence"));
+        }
+        if let Some(entry) = &self.entry {
+            columns.extend(fields("entry", entry.schema()));
+        }
+        columns.extend(fields("value", self.value.schema()));
+        if self.variable.ttl {
+            columns.push(column("expires"));
+        }
+        columns
+    }
+
+    fn document(&self, row: StateRow<'_>) -> anyhow::Result<Value> {
+        let json = |layout: &RowLayout, row: &[u8]| row_to_json(layout, row).map_err(row_failed);
+        let mut document = json!({ "key": json(&self.key, row.key.row)? });
+        let value = match (row.contents, &self.entry) {
+            (Contents::Value(value), _) => value,
+            (Contents::Element { sequence, row }, _) => {
+                put(&mut document, "sequence", sequence.into());
+                row
+            }
+            (Contents::Entry { key, row }, Some(entry)) => {
+                put(&mut document, "entry", json(entry, key)?);
+                row
+            }
+            (Contents::Entry { row, .. }, None) => row,
+        };
+        put(&mut document, "value", json(&self.value, value)?);
+        if let Some(expiry_ms) = row.expiry_ms {
+            put(&mut document, "expires", instant(expiry_ms).into());
+        }
+        Ok(document)
+    }
+}
+
+/// Columns of a row within a row.
+fn fields<'s>(prefix: &'s str, schema: &'s Schema) -> impl Iterator<Item = Vec<String>> + 's {
+    schema.fields().iter().map(move |field| vec![prefix.to_owned(), field.name.clone()])
+}
+
+fn put(document: &mut Value, name: &str, value: Value) {
+    if let Value::Object(object) = document {
+        object.insert(name.to_owned(), value);
+    }
+}
+
+fn instant(ms: i64) -> String {
+    timestamp_text(ms.saturating_mul(1000))
+}
+
+fn query_failed(error: crate::engine::error::QueryError) -> anyhow::Error {
+    Coded::wrap(error.code().to_owned(), error)
+}
+
+fn state_failed(error: StateError) -> anyhow::Error {
+    Coded::wrap(error.code(), error)
+}
+
+fn row_failed(fault: crate::record::RowFault) -> anyhow::Error {
+    Coded::wrap(fault.code(), fault)
+}
