@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
+use flate2::read::GzDecoder;
 use tempfile::TempDir;
 
 /// The repository.
@@ -104,10 +106,18 @@ impl Example {
         command
     }
 
-    /// The rows that it must give, one JSON document per line.
+    /// The rows that it must give, one JSON document per line; gzipped where they are many.
     pub fn expected(&self) -> String {
-        fs::read_to_string(self.path().join("expected/rows.jsonl")).unwrap()
+        let plain = self.path().join("expected/rows.jsonl");
+        if plain.exists() { fs::read_to_string(plain).unwrap() } else { gunzip(&plain.with_extension("jsonl.gz")) }
     }
+}
+
+/// The text of a gzipped file.
+pub fn gunzip(path: &Path) -> String {
+    let mut text = String::new();
+    GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    text
 }
 
 /// Copies a folder and gives its files times in order of their paths, so that they are read in that order.

@@ -204,7 +204,7 @@ impl Default for RetentionTable {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It cannot be read.
-    #[error("{} cannot be read: {source}", path.display())]
+    #[error("{} cannot be read: {source}; check the path", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -264,7 +264,10 @@ impl QueryConfig {
         };
         overlay(&mut table, overrides);
         drop_empty_paths(&mut table);
-        Self::deserialize(table).map_err(|error| malformed(file, &error))
+        Self::deserialize(table.clone()).map_err(|error| {
+            let missing = if error.message().starts_with("missing field") { not_said(&table) } else { None };
+            missing.unwrap_or_else(|| malformed(file, &error))
+        })
     }
 
     /// What the engine needs to know of it.
@@ -361,6 +364,24 @@ fn drop_empty_paths(table: &mut toml::Table) {
             section.remove(key);
         }
     }
+}
+
+/// Settings that every query needs, any one of each line, with how to give them.
+const REQUIRED: [(&str, &[&str], &str); 4] = [
+    ("processor", &["component"], "what runs: a component as first argument, or component in [processor]"),
+    ("source", &["path", "stdin"], "where rows come from: --input PATH (- for standard input), or path in [source]"),
+    ("sink", &["path", "stdout"], "where rows go: --sink PATH (- for standard output), or path in [sink]"),
+    ("query", &["key"], "by which columns rows are grouped: --key COLUMN, or key = [\"COLUMN\"] in [query]"),
+];
+
+/// Says how to give what is missing, which a parser of tables cannot.
+fn not_said(table: &toml::Table) -> Option<ConfigError> {
+    let given = |section: &str, keys: &[&str]| {
+        let section = table.get(section).and_then(toml::Value::as_table);
+        section.is_some_and(|section| keys.iter().any(|key| section.contains_key(*key)))
+    };
+    let (_, _, how) = REQUIRED.into_iter().find(|(section, keys, _)| !given(section, keys))?;
+    Some(ConfigError::Missing(format!("the query does not say {how}")))
 }
 
 fn malformed(file: Option<&Path>, error: &dyn std::fmt::Display) -> ConfigError {

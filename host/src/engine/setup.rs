@@ -179,7 +179,7 @@ fn routing(
             None => {
                 return Err(QueryError::settings(
                     "WATERMARK_COLUMN_MISSING",
-                    format!("the watermark column {} is not in the input ({input})", watermark.column),
+                    format!("the watermark column {} is not in the input ({input}); name a TIMESTAMP column of it", watermark.column),
                 ));
             }
         },

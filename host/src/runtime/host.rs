@@ -188,6 +188,12 @@ impl Host {
         }
     }
 
+    /// The grouping key of a group that the guest names, as JSON.
+    pub(super) fn key_of(&self, id: u32) -> Option<String> {
+        let Stage::Batch(batch) = &self.stage else { return None };
+        batch.feed.group(id).map(|group| batch.key_json(group))
+    }
+
     /// The grouping keys that the guest has in hand, as JSON.
     pub(super) fn keys_in_hand(&self) -> Vec<String> {
         match &self.stage {

@@ -154,7 +154,7 @@ fn a_failure_that_is_answered_is_the_guests_own() {
     match failure_with(Metering::Epoch, Limits::default(), &parts) {
         OperatorError::Guest { export, guest_code, message, key, .. } => {
             assert_eq!(export, "handle-input-rows");
-            assert_eq!((guest_code.as_str(), message.as_str(), key), ("last words", "last words", None));
+            assert_eq!((guest_code.as_str(), message.as_str(), key), ("last_words", "last words", None));
         }
         other => panic!("not the guest's: {other}"),
     }
