@@ -218,8 +218,7 @@ pub(super) fn trap(
         }
         keys.clear();
     }
-<<<<<<< HEAD
-    OperatorError::Trap { code, export, message, log_tail, backtrace, key: keys.pop() }
+    OperatorError::Trap { code, export, message, log_tail, backtrace: backtrace.into(), key: keys.pop() }
 }
 
 /// How the last words of an SDK begin when the author's code panics; the number of the group follows.
@@ -234,16 +233,6 @@ fn name_key(log_tail: &mut [String], host: &Host) -> Option<String> {
     let key = host.key_of(group.parse().ok()?)?;
     *line = format!("panic in the group of key {}{rest}", cut(&key, KEY_BYTES_MAX));
     Some(key)
-=======
-    OperatorError::Trap {
-        code,
-        export,
-        message,
-        log_tail: host.log.tail(),
-        backtrace: backtrace.into(),
-        key: keys.pop(),
-    }
->>>>>>> main
 }
 
 fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static str, String) {
@@ -272,14 +261,11 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
         Some(Trap::MemoryOutOfBounds) if error.downcast_ref::<WasmBacktrace>().is_some_and(recurs) => {
             return ("GUEST_STACK_OVERFLOW", TOO_DEEP.to_owned());
         }
-<<<<<<< HEAD
+        Some(Trap::StackOverflow) => return ("GUEST_STACK_OVERFLOW", TOO_DEEP.to_owned()),
         Some(trap @ Trap::MemoryOutOfBounds) => {
             // Compilers keep a stack of their own in memory, mostly below all else.
             return ("GUEST_TRAP", format!("{trap}; a recursion without end can end like this, too"));
         }
-=======
-        Some(Trap::StackOverflow) => return ("GUEST_STACK_OVERFLOW", TOO_DEEP.to_owned()),
->>>>>>> main
         _ => {}
     }
     if let Some(refused) = host.limiter.refused() {
@@ -304,7 +290,6 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
     ("GUEST_TRAP", cause)
 }
 
-<<<<<<< HEAD
 /// What wasmtime says when there is too much of something, and the setting that bounds it.
 const RESOURCES: [(&str, &str); 4] = [
     ("instance count", "instances"),
@@ -313,10 +298,8 @@ const RESOURCES: [(&str, &str); 4] = [
     ("resource table has no free keys", "wasi_resources"),
 ];
 
-=======
 /// The frames by name, innermost first. wasmtime spells names out only in its own report, a line each after the first:
 /// `    0:   0x1f4 - module!function`.
->>>>>>> main
 fn frames(backtrace: &WasmBacktrace) -> String {
     let report = backtrace.to_string();
     let function = |line: &str| {
@@ -328,7 +311,6 @@ fn frames(backtrace: &WasmBacktrace) -> String {
     frames.join("\n")
 }
 
-<<<<<<< HEAD
 /// A code of a guest, of nothing but letters, digits, `_`, `.` and `-`: it stands where codes of the host do, and in logs.
 fn clean_code(code: &str) -> String {
     let plain = |character: char| match character {
@@ -337,13 +319,13 @@ fn clean_code(code: &str) -> String {
     };
     let code: String = code.chars().take(CODE_CHARACTERS_MAX).map(plain).collect();
     if code.is_empty() { "USER_CODE".to_owned() } else { code }
-=======
+}
+
 /// Whether one function is on the stack again and again.
 fn recurs(backtrace: &WasmBacktrace) -> bool {
     let mut calls = BTreeMap::new();
     backtrace.frames().iter().for_each(|frame| *calls.entry(frame.func_index()).or_insert(0) += 1);
     calls.values().any(|calls| *calls >= RECURSIONS_MIN)
->>>>>>> main
 }
 
 /// Text of a guest, cut and without control characters other than line feeds and tabs.
