@@ -14,7 +14,9 @@ use tempfile::TempDir;
 use tidemill_host::runtime::COMPONENT_BYTES_MAX;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::support::{Example, Said, component, fail_with, json_lines, published, rows, run, succeed, tidemill, write_at};
+use super::support::{
+    Example, Said, component, fail_with, json_lines, published, rows, run, succeed, tidemill, write_at,
+};
 
 const SCHEMA: &str = "key STRING, n BIGINT";
 const A: &str = "{\"key\":\"a\",\"n\":1}\n";
@@ -28,7 +30,16 @@ fn a_malformed_row_fails_the_batch_and_says_where_it_stands() {
 
     let said = fail_with(&mut query.command([]), "MALFORMED_ROW");
 
-    says(&said, &["batch 0", "row 1 of 2.jsonl", "Nothing of the batch was committed", "skip or quarantine", "{\"key\":\"b\",\"n\":"]);
+    says(
+        &said,
+        &[
+            "batch 0",
+            "row 1 of 2.jsonl",
+            "Nothing of the batch was committed",
+            "skip or quarantine",
+            "{\"key\":\"b\",\"n\":",
+        ],
+    );
     assert!(query.rows().is_empty());
     query.write("2.jsonl", B);
     assert_eq!(query.summary([])["rowsIn"], 2);
@@ -128,7 +139,8 @@ fn a_compressed_file_that_ends_too_early_is_not_taken_for_the_whole() {
 
 #[test]
 fn files_that_cannot_be_read_are_named() {
-    for (name, bytes) in [("1.jsonl.gz", "not gzip at all"), ("1.jsonl.zst", "nor zstd"), ("1.parquet", "nor Parquet")] {
+    for (name, bytes) in [("1.jsonl.gz", "not gzip at all"), ("1.jsonl.zst", "nor zstd"), ("1.parquet", "nor Parquet")]
+    {
         let query = Counter::over(&[(name, bytes)]);
         says(&fail_with(&mut query.command([]), "SOURCE_UNREADABLE"), &[name]);
         assert!(query.rows().is_empty());
@@ -198,7 +210,10 @@ fn no_rows_are_no_error() {
 #[test]
 fn without_a_row_to_look_at_the_schema_and_the_format_must_be_given() {
     let empty_file = Counter::over(&[("1.jsonl", "")]);
-    says(&fail_with(&mut empty_file.without_schema([]), "SOURCE_SCHEMA_REQUIRED"), &["1.jsonl", "source.schema", "BIGINT"]);
+    says(
+        &fail_with(&mut empty_file.without_schema([]), "SOURCE_SCHEMA_REQUIRED"),
+        &["1.jsonl", "source.schema", "BIGINT"],
+    );
 
     let empty_folder = Counter::over(&[]);
     let said = fail_with(&mut empty_folder.command([]), "SOURCE_SETTING_INVALID");
@@ -226,7 +241,9 @@ fn compressed_files_are_read_as_their_names_say() {
 #[test]
 fn what_a_sink_writes_a_source_reads() {
     let body = "with \\\"quotes\\\", commas, and é\\nlines";
-    let events = format!("{{\"id\":\"e1\",\"body\":\"{body}\"}}\n{{\"id\":\"e2\",\"body\":null}}\n{{\"id\":\"e1\",\"body\":\"again\"}}\n");
+    let events = format!(
+        "{{\"id\":\"e1\",\"body\":\"{body}\"}}\n{{\"id\":\"e2\",\"body\":null}}\n{{\"id\":\"e1\",\"body\":\"again\"}}\n"
+    );
     for format in ["jsonl", "csv", "parquet"] {
         let first = Counter::over(&[("1.jsonl", &events)]);
         succeed(&mut first.dedup(["--sink-format", format]));
@@ -271,7 +288,11 @@ fn settings_that_cannot_be_are_named_with_what_could_be() {
         (&["--trigger", "0s"], "CONFIG_INVALID", &["\"0s\" is no trigger"]),
         (&["--watermark", "at, 5 parsecs"], "CONFIG_INVALID", &["5 parsecs", "10 minutes", "query.watermark.delay"]),
         (&["--watermark", "at"], "CONFIG_INCOMPLETE", &["COLUMN, DELAY"]),
-        (&["--watermark", "at, 5s", "--time-mode", "event-time"], "WATERMARK_COLUMN_MISSING", &["at", SCHEMA, "TIMESTAMP"]),
+        (
+            &["--watermark", "at, 5s", "--time-mode", "event-time"],
+            "WATERMARK_COLUMN_MISSING",
+            &["at", SCHEMA, "TIMESTAMP"],
+        ),
         (&["--time-mode", "event-time"], "WATERMARK_MISSING", &["--watermark 'COLUMN, DELAY'"]),
         (&["--schema", "key STRNG"], "CONFIG_INVALID", &["no type STRNG", "STRING", "source.schema"]),
         (&["--schema", "key STRING, KEY INT"], "CONFIG_INVALID", &["`KEY` is there twice", "rename"]),
@@ -304,7 +325,11 @@ fn what_a_query_does_not_say_is_asked_for() {
         (&[component, "--input", input], "CONFIG_INCOMPLETE", "--sink PATH"),
         (&[component, "--input", input, "--sink", "-"], "CONFIG_INCOMPLETE", "--key COLUMN"),
         (&[component, "--input", input, "--sink", "-", "--key", "key"], "CHECKPOINT_MISSING", "--checkpoint DIR"),
-        (&[component, "--input", "-", "--sink", "-", "--key", "key", "--ephemeral"], "SOURCE_SCHEMA_REQUIRED", "source.schema"),
+        (
+            &[component, "--input", "-", "--sink", "-", "--key", "key", "--ephemeral"],
+            "SOURCE_SCHEMA_REQUIRED",
+            "source.schema",
+        ),
     ];
     for (arguments, code, how) in cases {
         says(&fail_with(tidemill().arg("run").args(arguments), code), &[how]);
@@ -357,13 +382,19 @@ fn a_clock_file_that_is_none_or_ends_too_soon_is_named() {
 #[test]
 fn a_file_that_is_no_processor_is_told_what_it_is() {
     let query = Counter::over(&[("1.jsonl", A)]);
-    let handler = |version: &str| format!("(instance $i) (export \"tidemill:processor/handler@{version}\" (instance $i))");
+    let handler =
+        |version: &str| format!("(instance $i) (export \"tidemill:processor/handler@{version}\" (instance $i))");
     let imports = r#"(import "wasi:http/types@0.2.10" (instance)) (import "evil:host/shell" (instance))"#;
     let cases: [(&str, Vec<u8>, &str, &[&str]); 7] = [
         ("empty.wasm", Vec::new(), "COMPONENT_EMPTY", &["empty.wasm", "build the processor again"]),
         ("core.wasm", wat("(module)"), "COMPONENT_IS_CORE_MODULE", &["core.wasm", "tidemill build"]),
         ("text.wasm", b"#!/bin/sh\n".to_vec(), "COMPONENT_INVALID", &["text.wasm", "tidemill build"]),
-        ("cut.wasm", wat("(component (core module))").split_last().unwrap().1.to_vec(), "COMPONENT_INVALID", &["cut.wasm"]),
+        (
+            "cut.wasm",
+            wat("(component (core module))").split_last().unwrap().1.to_vec(),
+            "COMPONENT_INVALID",
+            &["cut.wasm"],
+        ),
         ("other.wasm", wat("(component)"), "COMPONENT_WORLD_MISMATCH", &["exports nothing", "matching SDK"]),
         (
             "imports.wasm",
@@ -416,7 +447,10 @@ fn folders_of_something_else_are_left_alone() {
     write_at(&other.join("thesis.doc"), "years of work", 1);
     let other = other.to_str().unwrap();
 
-    says(&fail_with(&mut query.command(["--checkpoint", other]), "CHECKPOINT_NOT_EMPTY"), &["thesis.doc", "nothing was changed"]);
+    says(
+        &fail_with(&mut query.command(["--checkpoint", other]), "CHECKPOINT_NOT_EMPTY"),
+        &["thesis.doc", "nothing was changed"],
+    );
     says(&fail_with(&mut query.command(["--sink", other]), "SINK_NOT_EMPTY"), &["thesis.doc", "Use another one"]);
 
     assert_eq!(published(Path::new(other)).len(), 1);
@@ -436,7 +470,11 @@ fn a_checkpoint_goes_on_only_as_the_query_that_it_is() {
     let cases: [(&[&str], &str, &str); 3] = [
         (&["--name", "orders"], "CHECKPOINT_NAME_MISMATCH", "\"visits\""),
         (&["--output-mode", "update"], "STATE_STORE_INVALID_CONFIG_AFTER_RESTART", "start with a new checkpoint"),
-        (&["--time-mode", "processing-time"], "STATE_STORE_INVALID_CONFIG_AFTER_RESTART", "start with a new checkpoint"),
+        (
+            &["--time-mode", "processing-time"],
+            "STATE_STORE_INVALID_CONFIG_AFTER_RESTART",
+            "start with a new checkpoint",
+        ),
     ];
     for (arguments, code, words) in cases {
         says(&fail_with(&mut query.command(arguments.iter().copied()), code), &[words]);

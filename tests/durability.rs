@@ -186,7 +186,9 @@ impl World {
     fn with_malformed_rows() -> Self {
         let settings = QuerySettings { bad_rows: BadRows::Quarantine, ..settings() };
         let world = Self::new(settings, Tally::default(), Arc::new(ManualClock::at(1_000)));
-        for (file, text) in ["no JSON\n", "{\"k\":\"a\",\"n\":\"many\"}\n{\"k\":\"b\",\"n\":3}\n{}}\n"].iter().enumerate() {
+        for (file, text) in
+            ["no JSON\n", "{\"k\":\"a\",\"n\":\"many\"}\n{\"k\":\"b\",\"n\":3}\n{}}\n"].iter().enumerate()
+        {
             write_at(&world.query.input.join(format!("bad-{file}.jsonl")), text, 1_500 + file as u64);
         }
         world
@@ -200,14 +202,21 @@ impl World {
             let text: String = rows
                 .map(|row| {
                     let (key, millis) = (row * 5 % 7, row * 130);
-                    format!("{{\"k\":\"key-{key}\",\"at\":\"1970-01-01T00:00:{:02}.{:03}Z\",\"n\":{row}}}\n", millis / 1000, millis % 1000)
+                    format!(
+                        "{{\"k\":\"key-{key}\",\"at\":\"1970-01-01T00:00:{:02}.{:03}Z\",\"n\":{row}}}\n",
+                        millis / 1000,
+                        millis % 1000
+                    )
                 })
                 .collect();
             write_at(&at("input").join(format!("{file}.jsonl")), text, 1_000 + 1_000 * file as u64);
         }
         let roots = [at("checkpoint-disk"), at("sink-disk")];
         let query = FileQuery {
-            settings: QuerySettings { read: ReadLimits { files_max: None, rows_max: 4, bytes_max: u64::MAX }, ..settings },
+            settings: QuerySettings {
+                read: ReadLimits { files_max: None, rows_max: 4, bytes_max: u64::MAX },
+                ..settings
+            },
             operator,
             input: at("input"),
             clock,

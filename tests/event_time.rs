@@ -88,11 +88,7 @@ fn timers_that_are_due_fire_right_after_a_restart() {
 
 #[test]
 fn timers_that_the_clock_has_passed_meanwhile_fire_right_after_a_restart() {
-    let settings = QuerySettings {
-        trigger: Trigger::Continuous,
-        min_batch_interval_ms: 3_600_000,
-        ..by_the_clock()
-    };
+    let settings = QuerySettings { trigger: Trigger::Continuous, min_batch_interval_ms: 3_600_000, ..by_the_clock() };
     let query = MemoryQuery { operator: timers(50), ..MemoryQuery::new(settings) };
     let mut running = query.open().unwrap();
     query.feed(&[("a", 0, 1)]);

@@ -105,7 +105,8 @@ fn run_flights(place: &TempDir, input: &Path) -> Totals {
     let progress = place.path().join("progress.jsonl");
     let example = Example::new("flights");
     let batch_rows = format!("limits.rows_per_batch={BATCH_ROWS}");
-    let arguments = ["--set", &batch_rows, "--input", input.to_str().unwrap(), "--progress", progress.to_str().unwrap()];
+    let arguments =
+        ["--set", &batch_rows, "--input", input.to_str().unwrap(), "--progress", progress.to_str().unwrap()];
     succeed(&mut example.command(place.path(), arguments));
 
     let mut totals = Totals::default();

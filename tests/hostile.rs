@@ -310,7 +310,9 @@ fn every_attack_of_the_evil_guest_is_tried() {
         let text = fs::read_to_string(file.unwrap().path()).unwrap();
         for call in ["Attack::polite(\"", "typed("] {
             let names = text.split(call).skip(1).map(|after| after.trim_start().trim_start_matches('"'));
-            known.extend(names.filter_map(|after| after.split('"').next()).filter(|name| is_name(name)).map(str::to_owned));
+            known.extend(
+                names.filter_map(|after| after.split('"').next()).filter(|name| is_name(name)).map(str::to_owned),
+            );
         }
     }
     assert!(known.len() > 100, "{known:?}");
@@ -384,7 +386,10 @@ fn all() -> impl Iterator<Item = &'static Attack> {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-')
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-')
 }
 
 fn names_of(object: &serde_json::Value) -> BTreeSet<&str> {
@@ -428,7 +433,13 @@ impl Place {
         let mut command = tidemill();
         let at = |name: &str| self.path().join(name);
         command.arg("run").arg(component).args(["--key", "key", "--schema", SCHEMA, "--workers", "2", "-o", "json"]);
-        command.arg("--input").arg(at("input.jsonl")).arg("--sink").arg(at("rows")).arg("--checkpoint").arg(at("checkpoint"));
+        command
+            .arg("--input")
+            .arg(at("input.jsonl"))
+            .arg("--sink")
+            .arg(at("rows"))
+            .arg("--checkpoint")
+            .arg(at("checkpoint"));
         command.args(["--time-mode", attack.time_mode, "--param", &format!("attack={}", attack.name)]);
         if attack.name.contains("initial-state") {
             command.arg("--initial-state").arg(at("initial.jsonl")).args(["--initial-state-schema", SCHEMA]);
@@ -464,7 +475,11 @@ impl Place {
     /// Nothing is to be seen of the attack, and batch 0 is still to come.
     fn nothing_was_committed(&self, attack: &Attack) {
         assert!(published(&self.path().join("rows")).is_empty(), "{} published something", attack.name);
-        let polite = Attack { name: if attack.name.contains("initial-state") { "none-initial-state" } else { "none" }, settings: &[], ..*attack };
+        let polite = Attack {
+            name: if attack.name.contains("initial-state") { "none-initial-state" } else { "none" },
+            settings: &[],
+            ..*attack
+        };
         let mut command = self.run_guest(&component("evil"), &polite);
 
         let said = self.run(command.args(["--param", "attack=none"]));
@@ -472,7 +487,12 @@ impl Place {
         assert_eq!(said.code, Some(0), "after {}: {}", attack.name, said.text);
         let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         let batches = summary["batches"].as_u64().unwrap();
-        assert_eq!(summary["lastBatch"].as_u64().map(|last| last + 1), Some(batches), "after {}: {summary}", attack.name);
+        assert_eq!(
+            summary["lastBatch"].as_u64().map(|last| last + 1),
+            Some(batches),
+            "after {}: {summary}",
+            attack.name
+        );
         assert_eq!(summary["rowsOut"], 0);
     }
 }
@@ -500,7 +520,11 @@ impl Ended {
         // JSON spells line ends and quotes out.
         let says = serde_json::to_string(attack.says).unwrap();
         let says = says.trim_matches('"');
-        assert!(text.contains(&format!("\"code\":\"{code}\"")), "{} should have failed with {code}: {text}", attack.name);
+        assert!(
+            text.contains(&format!("\"code\":\"{code}\"")),
+            "{} should have failed with {code}: {text}",
+            attack.name
+        );
         assert!(text.contains(says) || text.contains(attack.says), "{} should say {says:?}: {text}", attack.name);
     }
 }

@@ -94,7 +94,8 @@ impl FileQuery {
 
     /// Opens it with another sink.
     pub fn open_with(&self, disk: &Arc<dyn Disk>, sink: Box<dyn Sink>) -> Result<Query, QueryError> {
-        let source = FileSource::open(&self.input, FileFormat::Text(TextFormat::JsonLines), Some(schema(INPUT))).unwrap();
+        let source =
+            FileSource::open(&self.input, FileFormat::Text(TextFormat::JsonLines), Some(schema(INPUT))).unwrap();
         let quarantine = || open_quarantine(&self.bad_rows, Arc::clone(disk)).unwrap();
         Query::open(
             self.settings.clone(),

@@ -82,8 +82,14 @@ fn a_checkpoint_goes_on_only_with_what_its_state_was_made_by() {
     drain(&mut query.open().unwrap()).unwrap();
     let with = |settings: QuerySettings| code(Query::open(settings, query.parts()));
 
-    assert_eq!(with(QuerySettings { time_mode: TimeMode::ProcessingTime, ..settings() }), "STATE_STORE_INVALID_CONFIG_AFTER_RESTART");
-    assert_eq!(with(QuerySettings { output_mode: OutputMode::Update, ..settings() }), "STATE_STORE_INVALID_CONFIG_AFTER_RESTART");
+    assert_eq!(
+        with(QuerySettings { time_mode: TimeMode::ProcessingTime, ..settings() }),
+        "STATE_STORE_INVALID_CONFIG_AFTER_RESTART"
+    );
+    assert_eq!(
+        with(QuerySettings { output_mode: OutputMode::Update, ..settings() }),
+        "STATE_STORE_INVALID_CONFIG_AFTER_RESTART"
+    );
     let operator = Arc::new(Tally { key: "k STRING NOT NULL", ..Tally::default() });
     let other_key = Query::open(settings(), Parts { operator, ..query.parts() });
     assert_eq!(code(other_key), "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE");
@@ -345,7 +351,10 @@ fn an_initial_state_is_read_once_before_the_input() {
 
     // Interrupted after the first of its two rows.
     query.open().unwrap().step().unwrap();
-    assert_eq!(code(Query::open(query.settings.clone(), Parts { initial_state: None, ..query.parts() })), "INITIAL_STATE_MISSING");
+    assert_eq!(
+        code(Query::open(query.settings.clone(), Parts { initial_state: None, ..query.parts() })),
+        "INITIAL_STATE_MISSING"
+    );
     drain(&mut query.open().unwrap()).unwrap();
     assert_eq!(query.emitted(), ["a row 1000 1 11"]);
 

@@ -18,7 +18,8 @@ pub fn repository() -> PathBuf {
 
 /// A component that `scripts/build-guests.sh` made.
 pub fn component(name: &str) -> PathBuf {
-    let folder = std::env::var_os("TIDEMILL_COMPONENTS").map_or_else(|| repository().join("target/components"), PathBuf::from);
+    let folder =
+        std::env::var_os("TIDEMILL_COMPONENTS").map_or_else(|| repository().join("target/components"), PathBuf::from);
     let path = folder.join(format!("{name}.wasm"));
     assert!(path.exists(), "{} is missing: run scripts/build-guests.sh first", path.display());
     path

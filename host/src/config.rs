@@ -318,9 +318,10 @@ pub fn read_clock(path: &Path) -> Result<Vec<i64>, ConfigError> {
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(line, text)| {
-            text.parse().ok().or_else(|| crate::connect::parse_timestamp(text).map(|us| us.div_euclid(1000))).ok_or_else(
-                || ConfigError::Clock { path: path.to_owned(), line, text: text.to_owned() },
-            )
+            text.parse()
+                .ok()
+                .or_else(|| crate::connect::parse_timestamp(text).map(|us| us.div_euclid(1000)))
+                .ok_or_else(|| ConfigError::Clock { path: path.to_owned(), line, text: text.to_owned() })
         })
         .collect()
 }
@@ -396,7 +397,9 @@ fn parse_duration(text: &str) -> Result<Duration, humantime::DurationError> {
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse_duration(&text).map_err(|error| {
-        serde::de::Error::custom(format!("{text:?} is no duration ({error}); write for example 10 minutes, 5s or 1 day"))
+        serde::de::Error::custom(format!(
+            "{text:?} is no duration ({error}); write for example 10 minutes, 5s or 1 day"
+        ))
     })
 }
 
@@ -452,7 +455,9 @@ impl Environment {
     pub fn read() -> Self {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let cache_dir = set("TIDEMILL_CACHE").map(PathBuf::from).or_else(|| {
-            let base = set("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
+            let base = set("XDG_CACHE_HOME")
+                .map(PathBuf::from)
+                .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
             base.map(|base| base.join("tidemill"))
         });
         Self {

@@ -69,11 +69,9 @@ pub(super) fn refuse_pending(
 ) -> Result<(), QueryError> {
     let Some(last) = history.last.as_ref().filter(|_| last_run == LastRun::Cut) else { return Ok(()) };
     match last.sink(role) {
-        Some(part) if part.sink != now && part.staged != StagedAt::Nowhere => Err(QueryError::SinkPending {
-            batch_id: last.batch_id,
-            before: part.sink.clone(),
-            now: now.to_owned(),
-        }),
+        Some(part) if part.sink != now && part.staged != StagedAt::Nowhere => {
+            Err(QueryError::SinkPending { batch_id: last.batch_id, before: part.sink.clone(), now: now.to_owned() })
+        }
         _ => Ok(()),
     }
 }

@@ -51,8 +51,7 @@ impl Head {
 
     /// After a batch that was left out.
     pub fn leave_out(&mut self, left_out: LeftOut, watermark: Option<&WatermarkSettings>) {
-        self.watermark =
-            Watermark::restored(watermark, self.watermark.event_time_max_us(), left_out.watermark_ms);
+        self.watermark = Watermark::restored(watermark, self.watermark.event_time_max_us(), left_out.watermark_ms);
     }
 
     /// After one more batch.

@@ -43,8 +43,7 @@ impl History {
         checkpoint: &Checkpoint,
         watermark: Option<&WatermarkSettings>,
     ) -> Result<(QueryLog, Self), QueryError> {
-        let (log, records) =
-            QueryLog::open(checkpoint.disk(), &checkpoint.log_dir(), &checkpoint.metadata().query_id)?;
+        let (log, records) = QueryLog::open(checkpoint.disk(), &checkpoint.log_dir(), &checkpoint.metadata().query_id)?;
         let history = Self::read(log.reader(), records, watermark)?;
         Ok((log, history))
     }
@@ -97,7 +96,9 @@ impl History {
         self.retained_after(batch).map(|retained| {
             match Fact::from_header(retained.record.kind, &self.reader.read_header(&retained.record)?)? {
                 Fact::Commit(header) => Ok(*header),
-                Fact::Watermark(_) => Err(QueryError::newer_log("a record of another kind where a batch stood".to_owned())),
+                Fact::Watermark(_) => {
+                    Err(QueryError::newer_log("a record of another kind where a batch stood".to_owned()))
+                }
             }
         })
     }

@@ -140,14 +140,19 @@ fn refuse_other_settings(
             if before != now {
                 return Err(QueryError::mismatch(
                     "STATE_STORE_INVALID_CONFIG_AFTER_RESTART",
-                    format!("the {what} was {before} in this checkpoint and is {now} now; it cannot change. Go back, or start with a new checkpoint."),
+                    format!(
+                        "the {what} was {before} in this checkpoint and is {now} now; it cannot change. Go back, or start with a new checkpoint."
+                    ),
                 ));
             }
         }
         if step.key != plan.key.to_string() {
             return Err(QueryError::mismatch(
                 "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
-                format!("the grouping key was {} in this checkpoint and is {} now; it cannot change. Is it the checkpoint of another query?", step.key, plan.key),
+                format!(
+                    "the grouping key was {} in this checkpoint and is {} now; it cannot change. Is it the checkpoint of another query?",
+                    step.key, plan.key
+                ),
             ));
         }
     }

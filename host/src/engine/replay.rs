@@ -293,9 +293,10 @@ impl Prepared {
         // Rows that are late, malformed or of a worker that had none then are sent to nobody, and so in no digest.
         let sent: usize = shares.iter().map(|share| share.rows.rows.len()).sum();
         let same_rows = sent as u64 == routed_rows
-            && header.sources.first().is_none_or(|part| {
-                (part.late, part.rejected) == (late, read.rejected.len() as u64)
-            });
+            && header
+                .sources
+                .first()
+                .is_none_or(|part| (part.late, part.rejected) == (late, read.rejected.len() as u64));
         let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
         let work = BatchWork { batch_id: header.batch_id, kind: header.kind, time: header.time };
         let done = pipeline.process(store, &due, &work, shares)?;

@@ -33,7 +33,12 @@ pub(super) struct Snapshots {
 
 impl Snapshots {
     /// For a store that has been recovered; `batches` are those of the log.
-    pub(super) fn new(store: Arc<RocksStore>, folder: SnapshotFolder, retention: Retention, batches: Vec<Retained>) -> Self {
+    pub(super) fn new(
+        store: Arc<RocksStore>,
+        folder: SnapshotFolder,
+        retention: Retention,
+        batches: Vec<Retained>,
+    ) -> Self {
         let newest = folder.list().ok().and_then(|names| names.last().copied());
         let since = batches.iter().filter(|batch| newest.is_none_or(|newest| batch.batch_id > newest.batch_id));
         let (batches_since, bytes_since) =
@@ -59,7 +64,8 @@ impl Snapshots {
             self.wait();
             self.forget(checkpoint, log)?;
         }
-        let due = self.batches_since >= self.retention.snapshot_batches || self.bytes_since >= self.retention.snapshot_bytes;
+        let due =
+            self.batches_since >= self.retention.snapshot_batches || self.bytes_since >= self.retention.snapshot_bytes;
         if due && self.running.is_none() {
             // What comes before the snapshot can then be removed as whole segments.
             log.roll()?;
@@ -86,9 +92,8 @@ impl Snapshots {
         let name = SnapshotName { generation: head.generation, batch_id };
         let (store, folder) = (Arc::clone(&self.store), self.folder.clone());
         (self.batches_since, self.bytes_since) = (0, 0);
-        self.running = Some(std::thread::spawn(move || {
-            folder.take(name, |path| store.snapshot(path).map_err(QueryError::from))
-        }));
+        self.running =
+            Some(std::thread::spawn(move || folder.take(name, |path| store.snapshot(path).map_err(QueryError::from))));
     }
 
     /// Waits for the snapshot that is being taken, if there is one.
@@ -98,7 +103,10 @@ impl Snapshots {
             Some(Ok(Err(error))) => error.to_string(),
             Some(Err(_)) => "the thread that took it panicked".to_owned(),
         };
-        tracing::warn!(code = "SNAPSHOT_FAILED", "a snapshot of the state could not be taken and is tried again later: {failure}");
+        tracing::warn!(
+            code = "SNAPSHOT_FAILED",
+            "a snapshot of the state could not be taken and is tried again later: {failure}"
+        );
     }
 
     /// Removes old snapshots, and what only they needed.

@@ -21,7 +21,9 @@ pub enum ComponentError {
         name: String,
     },
     /// Not WebAssembly, or of a kind that this host does not accept.
-    #[error("{name} is not a WebAssembly component that this host accepts: {reason}; `tidemill build` makes one of a compiled processor")]
+    #[error(
+        "{name} is not a WebAssembly component that this host accepts: {reason}; `tidemill build` makes one of a compiled processor"
+    )]
     Invalid {
         /// File or label of the component.
         name: String,

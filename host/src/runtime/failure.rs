@@ -283,7 +283,8 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
     // Nor of these.
     for (what, setting) in RESOURCES {
         if cause.contains(what) {
-            let message = format!("{cause}; leave out what the processor does not use, or raise limits.sandbox.{setting}");
+            let message =
+                format!("{cause}; leave out what the processor does not use, or raise limits.sandbox.{setting}");
             return ("GUEST_RESOURCES_EXCEEDED", message);
         }
     }

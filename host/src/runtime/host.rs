@@ -235,7 +235,8 @@ impl Cursors {
             let left = self.open.iter().find(|(_, open)| open.group != cursor.group).map(|(id, _)| *id);
             let limit = || {
                 let max = self.open_max;
-                let message = format!("more than {max} lists or maps are being read at once; raise limits.sandbox.open_cursors");
+                let message =
+                    format!("more than {max} lists or maps are being read at once; raise limits.sandbox.open_cursors");
                 Refusal::trap("OPEN_CURSORS_EXCEEDED", message)
             };
             self.open.remove(&left.ok_or_else(limit)?);
@@ -335,7 +336,8 @@ pub(super) fn charge(store: &mut StoreContextMut<'_, Host>, bytes: usize) -> was
     let meter = &mut store.data_mut().meter;
     let Some(left) = meter.host_calls_left.checked_sub(1) else {
         let max = meter.chunk_host_calls;
-        let message = format!("one chunk of rows took more than {max} calls of the host; raise limits.sandbox.chunk_host_calls");
+        let message =
+            format!("one chunk of rows took more than {max} calls of the host; raise limits.sandbox.chunk_host_calls");
         return Err(Refusal::trap("HOST_CALLS_EXCEEDED", message).into_trap());
     };
     meter.host_calls_left = left;

@@ -159,7 +159,9 @@ impl Lines {
         self.flush_partial();
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
-            let text = format!("{dropped} lines of the processor were dropped: the batch has used up limits.sandbox.log_lines or limits.sandbox.log_bytes");
+            let text = format!(
+                "{dropped} lines of the processor were dropped: the batch has used up limits.sandbox.log_lines or limits.sandbox.log_bytes"
+            );
             emit(&self.origin, Level::Warn, &text);
         }
     }

@@ -32,7 +32,9 @@ pub enum StateError {
         message: String,
     },
     /// The store was written by another version of this program.
-    #[error("the state has format {found}, this program reads format {supported}; use the version of the program that wrote it")]
+    #[error(
+        "the state has format {found}, this program reads format {supported}; use the version of the program that wrote it"
+    )]
     Format {
         /// Format found.
         found: String,
@@ -40,7 +42,10 @@ pub enum StateError {
         supported: u32,
     },
     /// A batch or a key outgrew a limit.
-    #[error("{what} of {} exceed the limit of {limit}; write less in one batch, or raise limits.state.{name}", subject(variable))]
+    #[error(
+        "{what} of {} exceed the limit of {limit}; write less in one batch, or raise limits.state.{name}",
+        subject(variable)
+    )]
     Limit {
         /// Name of the setting.
         name: &'static str,
@@ -97,7 +102,9 @@ pub enum StateError {
         declared: &'static str,
     },
     /// The key schema of a map is not that of the checkpoint.
-    #[error("the key of map state {name:?} is <{stored}> in the checkpoint and <{declared}> in the processor; use a new name")]
+    #[error(
+        "the key of map state {name:?} is <{stored}> in the checkpoint and <{declared}> in the processor; use a new name"
+    )]
     KeySchemaChanged {
         /// The variable.
         name: String,
@@ -107,7 +114,9 @@ pub enum StateError {
         declared: String,
     },
     /// The value schema is not that of the checkpoint.
-    #[error("the value of state variable {name:?} is <{stored}> in the checkpoint and <{declared}> in the processor; use a new name")]
+    #[error(
+        "the value of state variable {name:?} is <{stored}> in the checkpoint and <{declared}> in the processor; use a new name"
+    )]
     ValueSchemaChanged {
         /// The variable.
         name: String,

@@ -28,7 +28,13 @@ impl StatefulProcessor for Counter {
         Ok(Self { count: handle.value_state("count")? })
     }
 
-    fn handle_input_rows(&mut self, key: &String, rows: Rows<'_, Input>, _: &Timers, out: &mut Out<Count>) -> Result<()> {
+    fn handle_input_rows(
+        &mut self,
+        key: &String,
+        rows: Rows<'_, Input>,
+        _: &Timers,
+        out: &mut Out<Count>,
+    ) -> Result<()> {
         let mut count = self.count.get()?.unwrap_or(0);
         for row in rows {
             count += row?.n;
