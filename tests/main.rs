@@ -12,8 +12,12 @@
     reason = "a test that cannot go on fails, says so, and may be told how long to run"
 )]
 
+mod bad_input;
+mod cli;
 mod durability;
 mod event_time;
+mod examples;
+mod hostile;
 mod native_query;
 mod recovery;
 mod restarts;

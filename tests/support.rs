@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
+use flate2::read::GzDecoder;
 use tempfile::TempDir;
 
 /// The repository.
@@ -16,7 +18,8 @@ pub fn repository() -> PathBuf {
 
 /// A component that `scripts/build-guests.sh` made.
 pub fn component(name: &str) -> PathBuf {
-    let folder = std::env::var_os("TIDEMILL_COMPONENTS").map_or_else(|| repository().join("target/components"), PathBuf::from);
+    let folder =
+        std::env::var_os("TIDEMILL_COMPONENTS").map_or_else(|| repository().join("target/components"), PathBuf::from);
     let path = folder.join(format!("{name}.wasm"));
     assert!(path.exists(), "{} is missing: run scripts/build-guests.sh first", path.display());
     path
@@ -104,10 +107,18 @@ impl Example {
         command
     }
 
-    /// The rows that it must give, one JSON document per line.
+    /// The rows that it must give, one JSON document per line; gzipped where they are many.
     pub fn expected(&self) -> String {
-        fs::read_to_string(self.path().join("expected/rows.jsonl")).unwrap()
+        let plain = self.path().join("expected/rows.jsonl");
+        if plain.exists() { fs::read_to_string(plain).unwrap() } else { gunzip(&plain.with_extension("jsonl.gz")) }
     }
+}
+
+/// The text of a gzipped file.
+pub fn gunzip(path: &Path) -> String {
+    let mut text = String::new();
+    GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    text
 }
 
 /// Copies a folder and gives its files times in order of their paths, so that they are read in that order.

@@ -204,7 +204,7 @@ impl Default for RetentionTable {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It cannot be read.
-    #[error("{} cannot be read: {source}", path.display())]
+    #[error("{} cannot be read: {source}; check the path", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -264,7 +264,10 @@ impl QueryConfig {
         };
         overlay(&mut table, overrides);
         drop_empty_paths(&mut table);
-        Self::deserialize(table).map_err(|error| malformed(file, &error))
+        Self::deserialize(table.clone()).map_err(|error| {
+            let missing = if error.message().starts_with("missing field") { not_said(&table) } else { None };
+            missing.unwrap_or_else(|| malformed(file, &error))
+        })
     }
 
     /// What the engine needs to know of it.
@@ -315,9 +318,10 @@ pub fn read_clock(path: &Path) -> Result<Vec<i64>, ConfigError> {
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(line, text)| {
-            text.parse().ok().or_else(|| crate::connect::parse_timestamp(text).map(|us| us.div_euclid(1000))).ok_or_else(
-                || ConfigError::Clock { path: path.to_owned(), line, text: text.to_owned() },
-            )
+            text.parse()
+                .ok()
+                .or_else(|| crate::connect::parse_timestamp(text).map(|us| us.div_euclid(1000)))
+                .ok_or_else(|| ConfigError::Clock { path: path.to_owned(), line, text: text.to_owned() })
         })
         .collect()
 }
@@ -363,6 +367,24 @@ fn drop_empty_paths(table: &mut toml::Table) {
     }
 }
 
+/// Settings that every query needs, any one of each line, with how to give them.
+const REQUIRED: [(&str, &[&str], &str); 4] = [
+    ("processor", &["component"], "what runs: a component as first argument, or component in [processor]"),
+    ("source", &["path", "stdin"], "where rows come from: --input PATH (- for standard input), or path in [source]"),
+    ("sink", &["path", "stdout"], "where rows go: --sink PATH (- for standard output), or path in [sink]"),
+    ("query", &["key"], "by which columns rows are grouped: --key COLUMN, or key = [\"COLUMN\"] in [query]"),
+];
+
+/// Says how to give what is missing, which a parser of tables cannot.
+fn not_said(table: &toml::Table) -> Option<ConfigError> {
+    let given = |section: &str, keys: &[&str]| {
+        let section = table.get(section).and_then(toml::Value::as_table);
+        section.is_some_and(|section| keys.iter().any(|key| section.contains_key(*key)))
+    };
+    let (_, _, how) = REQUIRED.into_iter().find(|(section, keys, _)| !given(section, keys))?;
+    Some(ConfigError::Missing(format!("the query does not say {how}")))
+}
+
 fn malformed(file: Option<&Path>, error: &dyn std::fmt::Display) -> ConfigError {
     let path = file.map_or_else(|| PathBuf::from("the command line"), Path::to_owned);
     ConfigError::Malformed { path, message: error.to_string().trim_end().to_owned() }
@@ -375,7 +397,9 @@ fn parse_duration(text: &str) -> Result<Duration, humantime::DurationError> {
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse_duration(&text).map_err(|error| {
-        serde::de::Error::custom(format!("{text:?} is no duration ({error}); write for example 10 minutes, 5s or 1 day"))
+        serde::de::Error::custom(format!(
+            "{text:?} is no duration ({error}); write for example 10 minutes, 5s or 1 day"
+        ))
     })
 }
 
@@ -431,7 +455,9 @@ impl Environment {
     pub fn read() -> Self {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let cache_dir = set("TIDEMILL_CACHE").map(PathBuf::from).or_else(|| {
-            let base = set("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
+            let base = set("XDG_CACHE_HOME")
+                .map(PathBuf::from)
+                .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
             base.map(|base| base.join("tidemill"))
         });
         Self {

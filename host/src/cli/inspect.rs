@@ -36,8 +36,8 @@ Examples:
   tidemill inspect counter.wasm --key key --schema 'key STRING, n BIGINT'
   tidemill inspect --config query.toml --output json
 
-What is wrong with a file that is no processor is told with one of these codes: COMPONENT_EMPTY,
-COMPONENT_IS_CORE_MODULE (`tidemill build FILE` makes a component of it), COMPONENT_INVALID, COMPONENT_TOO_LARGE,
+What is wrong with a file that is no processor is told with one of these codes: COMPONENT_EMPTY, \
+COMPONENT_IS_CORE_MODULE (`tidemill build FILE` makes a component of it), COMPONENT_INVALID, COMPONENT_TOO_LARGE, \
 COMPONENT_IMPORTS_UNKNOWN, COMPONENT_WORLD_MISMATCH, COMPONENT_UNREADABLE.";
 
 /// Runs the command.

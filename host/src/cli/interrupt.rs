@@ -25,8 +25,7 @@ impl Drop for Interrupts {
 #[expect(clippy::exit, reason = "the second interrupt abandons the batch in hand, which is as good as never begun")]
 pub(super) fn watch(stop: Stop) -> anyhow::Result<Interrupts> {
     let failed = |error| Coded::wrap("SIGNALS_UNAVAILABLE", error);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
     let (mut interrupt, mut terminate) = {
         let _entered = runtime.enter();
         (signal(SignalKind::interrupt()).map_err(failed)?, signal(SignalKind::terminate()).map_err(failed)?)

@@ -76,7 +76,8 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::Replay(args) => replay::run(&args, format, environment),
         Command::State(args) => state::run(&args, format),
         Command::Build(args) => {
-            let report = build::build(&args, environment.cache_dir.as_deref()).map_err(|error| output::Coded::wrap(error.code(), error))?;
+            let report = build::build(&args, environment.cache_dir.as_deref())
+                .map_err(|error| output::Coded::wrap(error.code(), error))?;
             output::result(&match format {
                 Format::Text => format!("{report}\n"),
                 Format::Json => format!("{}\n", serde_json::to_string(&report)?),

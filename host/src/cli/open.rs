@@ -69,12 +69,12 @@ pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Envi
 /// Loads and compiles the query's component.
 pub(super) fn processor(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Processor> {
     let processors = Processors::new(config.processor.metering, config.limits.sandbox.clone(), environment)?;
-    processors.from_file(&config.processor.component)
+    processors.file(&config.processor.component)
 }
 
 /// Loads and compiles a component without a query, to look at it.
 pub(super) fn component(path: &Path, environment: &Environment) -> anyhow::Result<Processor> {
-    Processors::new(Metering::Epoch, Limits::default(), environment)?.from_file(path)
+    Processors::new(Metering::Epoch, Limits::default(), environment)?.file(path)
 }
 
 /// Loads and compiles components.
@@ -101,12 +101,12 @@ impl Processors {
     }
 
     /// The component of a file.
-    pub(super) fn from_file(&self, path: &Path) -> anyhow::Result<Processor> {
+    pub(super) fn file(&self, path: &Path) -> anyhow::Result<Processor> {
         Processor::from_file(&self.sandbox, path, self.limits.clone(), self.cache.as_ref()).map_err(component_failed)
     }
 
     /// A component that a checkpoint has kept; `name` is for errors.
-    pub(super) fn from_bytes(&self, name: &str, program: &[u8]) -> Result<Arc<dyn Operator>, OperatorError> {
+    pub(super) fn program(&self, name: &str, program: &[u8]) -> Result<Arc<dyn Operator>, OperatorError> {
         match Processor::from_bytes(&self.sandbox, name, program, self.limits.clone(), self.cache.as_ref()) {
             Ok(processor) => Ok(Arc::new(processor)),
             Err(error) => Err(OperatorError::Unfit { code: error.code(), message: error.to_string() }),
@@ -150,7 +150,8 @@ fn checkpoint(config: &QueryConfig, lifetime: Lifetime) -> anyhow::Result<(PathB
         (Lifetime::Kept, None) => Err(Coded::wrap(
             "CHECKPOINT_MISSING",
             config::ConfigError::Missing(
-                "say where state and progress are kept with --checkpoint DIR, or keep nothing with --ephemeral".to_owned(),
+                "say where state and progress are kept with --checkpoint DIR, or keep nothing with --ephemeral"
+                    .to_owned(),
             ),
         )),
         (Lifetime::Ephemeral, _) => {

@@ -16,7 +16,10 @@ pub(super) struct Coded {
 
 impl Coded {
     /// Gives an error the code that it is shown with.
-    pub(super) fn wrap(code: impl Into<String>, error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
+    pub(super) fn wrap(
+        code: impl Into<String>,
+        error: impl std::error::Error + Send + Sync + 'static,
+    ) -> anyhow::Error {
         anyhow::Error::new(error).context(Self { code: code.into() })
     }
 }
@@ -39,7 +42,8 @@ pub(super) fn usage(error: &clap::Error) -> u8 {
 /// Prints a failure and answers with the exit code.
 pub(super) fn failure(error: &anyhow::Error, format: Format) -> u8 {
     let code = error.downcast_ref::<Coded>().map_or("HOST_ERROR", |coded| coded.code.as_str());
-    let mut chain: Vec<String> = error.chain().skip(usize::from(error.is::<Coded>())).map(ToString::to_string).collect();
+    let mut chain: Vec<String> =
+        error.chain().skip(usize::from(error.is::<Coded>())).map(ToString::to_string).collect();
     chain.dedup_by(|cause, effect| effect.contains(&*cause));
     let text = match format {
         Format::Text => {

@@ -50,8 +50,8 @@ Examples:
   tidemill replay --config query.toml --quiet --output json
   tidemill replay --config query.toml --changed-input replay
 
-Exit codes: 0 everything is as recorded; 3 a batch is not, it is the last one shown; 1 the batches cannot be replayed,
-for example SOURCE_FILE_CHANGED: a file that was read has changed since. How far back batches are retained is set by
+Exit codes: 0 everything is as recorded; 3 a batch is not, it is the last one shown; 1 the batches cannot be replayed, \
+for example SOURCE_FILE_CHANGED: a file that was read has changed since. How far back batches are retained is set by \
 retention.batches.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -71,8 +71,8 @@ pub(super) fn run(args: &ReplayArgs, format: Format, environment: &Environment) 
     let processors = open::Processors::without_deadline(&config, environment)?;
     let scratch = scratch(args.scratch.as_deref())?;
     let parts = ReplayParts {
-        operator: Arc::new(processors.from_file(&config.processor.component)?),
-        load: Box::new(move |name, program| processors.from_bytes(name, program)),
+        operator: Arc::new(processors.file(&config.processor.component)?),
+        load: Box::new(move |name, program| processors.program(name, program)),
         input: open::committed_input(&config)?,
         initial_state: open::initial_state(&config)?,
         disk: Arc::new(RealDisk),

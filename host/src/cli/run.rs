@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Format;
+use super::open::{self, Lifetime, Opened};
 use super::output::{self, Coded};
 use super::progress::ProgressLine;
 use super::query_args::QueryArgs;
-use super::open::{self, Lifetime, Opened};
-use super::Format;
 use crate::config::Environment;
 use crate::engine::trigger::{self, Stop};
 

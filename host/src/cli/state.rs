@@ -43,17 +43,18 @@ pub(super) struct StateArgs {
     scratch: Option<PathBuf>,
 }
 
-const EXAMPLES: &str = r#"Examples:
+const EXAMPLES: &str = "\
+Examples:
   tidemill state checkpoint list
-  tidemill state checkpoint get count --key '{"key":"a"}'
+  tidemill state checkpoint get count --key '{\"key\":\"a\"}'
   tidemill state checkpoint scan count --limit 10
   tidemill state checkpoint scan count --output json > count.jsonl
   tidemill state checkpoint timers
   tidemill state checkpoint metadata
 
-A key is a JSON object with the columns that the query groups by; `metadata` shows them. Rows come in the order of the
-hashes of their keys. A row whose TTL has passed is shown until a batch removes it, though the processor no longer sees
-it."#;
+A key is a JSON object with the columns that the query groups by; `metadata` shows them. Rows come in the order of the \
+hashes of their keys. A row whose TTL has passed is shown until a batch removes it, though the processor no longer sees \
+it.";
 
 #[derive(Debug, Subcommand)]
 enum Look {
@@ -118,7 +119,11 @@ pub(super) fn run(args: &StateArgs, format: Format) -> anyhow::Result<u8> {
     }
     let scratch = scratch(args.scratch.as_deref())?;
     let store = query.state(&scratch.path().join("state")).map_err(query_failed)?;
-    let state = State { catalog: Catalog::load(store.as_ref()).map_err(state_failed)?, key: query.key().map_err(query_failed)?, store };
+    let state = State {
+        catalog: Catalog::load(store.as_ref()).map_err(state_failed)?,
+        key: query.key().map_err(query_failed)?,
+        store,
+    };
     match &args.look {
         Look::List => state.list(format)?,
         Look::Get { variable, key } => {
@@ -188,7 +193,13 @@ impl State {
         Ok((keys, rows))
     }
 
-    fn rows(&self, name: &str, only: Option<GroupingKey<'_>>, limit: Option<u64>, format: Format) -> anyhow::Result<()> {
+    fn rows(
+        &self,
+        name: &str,
+        only: Option<GroupingKey<'_>>,
+        limit: Option<u64>,
+        format: Format,
+    ) -> anyhow::Result<()> {
         let variable = self.variable(name)?;
         let shape = RowShape::of(self.key()?, variable)?;
         let mut listing = Listing::start(format, shape.columns());
@@ -241,8 +252,13 @@ impl State {
     fn variable(&self, name: &str) -> anyhow::Result<&CatalogVariable> {
         let variables = self.catalog.variables(STEP);
         variables.iter().find(|variable| variable.name == name).ok_or_else(|| {
-            let (name, known) = (name.to_owned(), variables.iter().map(|variable| variable.name.clone()).collect::<Vec<_>>());
-            if known.is_empty() { Unknown::AnyVariable { name }.coded() } else { Unknown::Variable { name, known }.coded() }
+            let (name, known) =
+                (name.to_owned(), variables.iter().map(|variable| variable.name.clone()).collect::<Vec<_>>());
+            if known.is_empty() {
+                Unknown::AnyVariable { name }.coded()
+            } else {
+                Unknown::Variable { name, known }.coded()
+            }
         })
     }
 

@@ -105,7 +105,11 @@ fn open_files(path: &Path, settings: &SourceSettings) -> Result<FileSource, Read
         Some(format) => format,
         None => FileSource::format_of(path)?.ok_or_else(|| ReadError::Setting {
             setting: "format",
-            reason: format!("the names in {} do not tell; set jsonl, csv or parquet", path.display()),
+            reason: format!(
+                "{} has no file whose name ends in .jsonl, .csv or .parquet (and perhaps .gz or .zst), by which the format \
+                 could be told; set jsonl, csv or parquet",
+                path.display()
+            ),
         })?,
     };
     let format = match text_format(format, settings)? {

@@ -5,12 +5,12 @@
 //! done again.
 
 use super::commit::{
-    BatchKind, COMMIT_FORMAT, Commit, CommitHeader, SinkCommit, SinkRole, SourceCommit, SourceRole,
-    StepCommit, WorkerCommit,
+    BatchKind, COMMIT_FORMAT, Commit, CommitHeader, SinkCommit, SinkRole, SourceCommit, SourceRole, StepCommit,
+    WorkerCommit,
 };
 use super::error::QueryError;
 use super::faults;
-use super::operator::{GroupedRows, TimeMode};
+use super::operator::TimeMode;
 use super::pipeline::{BatchWork, Done, Runs, Share};
 use super::plan::{self, Next, Plan};
 use super::progress::{Durations, EventTime, Progress, SinkProgress, SourceProgress, StateOperator};
@@ -95,10 +95,12 @@ fn process(query: &Query, plan: &Plan, routed: Routed) -> Result<Vec<Done>, Quer
         BatchKind::Bootstrap => None,
         BatchKind::Input | BatchKind::Rowless => query.pipeline.timer_threshold_ms(plan.time),
     };
-    let shares = query.ranges.iter().map(|key_groups| {
-        let rows = if routed.rows() == 0 { GroupedRows::default() } else { routed.share(key_groups, query.key_groups) };
+    let shares = routed.into_shares(&query.ranges, query.key_groups);
+    let shares = query.ranges.iter().zip(shares).map(|(key_groups, rows)| {
         // A timer registered by a row of this batch may be due at once, so every share with rows runs both phases.
-        let runs = if !rows.groups.is_empty() || threshold_ms.is_some_and(|at| key_groups.clone().any(|group| query.due.timers_due(group, at).is_some())) {
+        let runs = if !rows.groups.is_empty()
+            || threshold_ms.is_some_and(|at| key_groups.clone().any(|group| query.due.timers_due(group, at).is_some()))
+        {
             Some(Runs::Processor)
         } else if key_groups.clone().any(|group| query.due.ttl_due(group, plan.time.processing_time_ms).is_some()) {
             Some(Runs::EvictionOnly)
@@ -108,7 +110,6 @@ fn process(query: &Query, plan: &Plan, routed: Routed) -> Result<Vec<Done>, Quer
         runs.map(|runs| Share { key_groups: key_groups.clone(), rows, runs })
     });
     let shares = shares.flatten().collect();
-    drop(routed);
     query.pipeline.process(&query.store, &query.due, &work, shares)
 }
 
@@ -183,7 +184,10 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
     }
     let mut sinks = Vec::new();
     let mut inline = Vec::new();
-    let outlets = [(SinkRole::Output, Some(&query.output), Some(output)), (SinkRole::Quarantine, query.quarantine.as_ref(), quarantine)];
+    let outlets = [
+        (SinkRole::Output, Some(&query.output), Some(output)),
+        (SinkRole::Quarantine, query.quarantine.as_ref(), quarantine),
+    ];
     for (role, outlet, staged) in outlets {
         if let (Some(outlet), Some(staged)) = (outlet, staged) {
             let sink = outlet.sink.describe();
@@ -222,7 +226,10 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
             parameters: info.parameters.clone(),
             output_limits: query.pipeline.output_limits,
             state_limits: query.pipeline.state_limits,
-            state_rows: query.head.state_rows.saturating_add_signed(query.pending_rows + counted.metrics.rows_total_change()),
+            state_rows: query
+                .head
+                .state_rows
+                .saturating_add_signed(query.pending_rows + counted.metrics.rows_total_change()),
             state_digest: Changes::digest(&changes),
         }],
         key_groups: query.key_groups,

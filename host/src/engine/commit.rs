@@ -248,7 +248,9 @@ impl Fact {
     pub fn from_header(kind: u8, header: &[u8]) -> Result<Self, QueryError> {
         match kind {
             KIND_COMMIT => Ok(Self::Commit(Box::new(CommitHeader::from_bytes(header)?))),
-            KIND_WATERMARK => Ok(Self::Watermark(serde_json::from_slice(header).map_err(QueryError::malformed_record)?)),
+            KIND_WATERMARK => {
+                Ok(Self::Watermark(serde_json::from_slice(header).map_err(QueryError::malformed_record)?))
+            }
             kind => Err(QueryError::newer_log(format!("a record of kind {kind}"))),
         }
     }

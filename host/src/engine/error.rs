@@ -202,7 +202,9 @@ impl QueryError {
         Self::Log {
             code: "LOG_VERSION_UNSUPPORTED",
             checkpoint: PathBuf::new(),
-            message: format!("it holds {what}, which this version does not know. Use the version that wrote it, or a newer one."),
+            message: format!(
+                "it holds {what}, which this version does not know. Use the version that wrote it, or a newer one."
+            ),
         }
     }
 }

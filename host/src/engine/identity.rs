@@ -4,13 +4,20 @@
 pub(super) fn random_id() -> String {
     let [a, b] = [random_u64(), random_u64()];
     let (version, variant) = (0x4000 | (a & 0x0fff), 0x8000_0000_0000_0000 | (b & 0x3fff_ffff_ffff_ffff));
-    format!("{:08x}-{:04x}-{version:04x}-{:04x}-{:012x}", a >> 32, (a >> 16) & 0xffff, variant >> 48, variant & 0xffff_ffff_ffff)
+    format!(
+        "{:08x}-{:04x}-{version:04x}-{:04x}-{:012x}",
+        a >> 32,
+        (a >> 16) & 0xffff,
+        variant >> 48,
+        variant & 0xffff_ffff_ffff
+    )
 }
 
 /// A random number, from the system.
 pub(super) fn random_u64() -> u64 {
     // The system's source fails on no Linux of this decade; ids that are merely likely unique are then good enough.
-    getrandom::u64().unwrap_or_else(|_| std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), std::process::id()))
+    getrandom::u64()
+        .unwrap_or_else(|_| std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), std::process::id()))
 }
 
 #[cfg(test)]

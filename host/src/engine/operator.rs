@@ -207,7 +207,7 @@ pub struct Closed {
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     /// An export answered with a failure: an exception or error of the author's code.
-    #[error("the processor failed in {export}{}: [{guest_code}] {message}{}", in_key(key), indented(stack))]
+    #[error("the processor failed in {export}{}: [{guest_code}] {}{}", in_key(key), hanging(message), indented(stack))]
     Guest {
         /// The export, e.g. `handle-input-rows`.
         export: &'static str,
@@ -224,6 +224,7 @@ pub enum OperatorError {
     #[error("the processor trapped in {export}{}: {message}{}{}", in_key(key), indented(&log_tail.join("\n")), indented(backtrace))]
     Trap {
         /// Stable code: `GUEST_TRAP`, `GUEST_DEADLINE`, `GUEST_FUEL`, `GUEST_MEMORY`, `GUEST_STACK_OVERFLOW`,
+        /// `GUEST_RESOURCES_EXCEEDED`,
         /// `CONTRACT_VIOLATION`, `INPUT_NOT_DRAINED`, `PLAN_CHANGED` or the name of a limit.
         code: &'static str,
         /// The export, e.g. `handle-input-rows`.
@@ -263,6 +264,11 @@ impl OperatorError {
 
 fn in_key(key: &Option<String>) -> String {
     key.as_ref().map(|key| format!(" at key {key}")).unwrap_or_default()
+}
+
+/// Further lines are set in, so that they cannot pass for lines of the host.
+fn hanging(text: &str) -> String {
+    text.replace('\n', "\n    ")
 }
 
 fn indented(text: &str) -> String {

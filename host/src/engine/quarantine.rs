@@ -28,9 +28,8 @@ pub fn rows(batch_id: u64, rejected: &[RejectedRow]) -> Result<Option<RecordBatc
         return Ok(None);
     }
     let batch_id = i64::try_from(batch_id).unwrap_or(i64::MAX);
-    let text = |of: fn(&RejectedRow) -> &str| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(rejected.iter().map(of)))
-    };
+    let text =
+        |of: fn(&RejectedRow) -> &str| -> ArrayRef { Arc::new(StringArray::from_iter_values(rejected.iter().map(of))) };
     let number = |of: &dyn Fn(&RejectedRow) -> i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(rejected.iter().map(of)))
     };

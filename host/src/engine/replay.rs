@@ -12,7 +12,7 @@ use super::checkpoint::{Checkpoint, CheckpointError};
 use super::commit::{BatchKind, Commit, CommitHeader, SinkRole, SourceCommit, SourceRole, StepCommit};
 use super::error::QueryError;
 use super::history::History;
-use super::operator::{GroupedRows, Operator, OperatorError, TimeMode};
+use super::operator::{Operator, OperatorError, TimeMode};
 use super::pipeline::{BatchWork, Done, Pipeline, Runs, Share};
 use super::publish;
 use super::recovery::refuse_gap;
@@ -25,12 +25,15 @@ use crate::disk::Disk;
 use crate::record::{RowLayout, Schema};
 use crate::state::{Changes, DueIndex, RocksStore, Store};
 
+/// From a program's identity, for errors, and its bytes to a processor.
+pub type LoadProgram = Box<dyn Fn(&str, &[u8]) -> Result<Arc<dyn Operator>, OperatorError>>;
+
 /// What a replay works on.
 pub struct ReplayParts {
     /// The processor at hand. Batches that ran another one are replayed with that, if the checkpoint has kept it.
     pub operator: Arc<dyn Operator>,
-    /// Makes a processor of the program that a checkpoint has kept; given its identity for errors.
-    pub load: Box<dyn Fn(&str, &[u8]) -> Result<Arc<dyn Operator>, OperatorError>>,
+    /// Makes a processor of a program that the checkpoint has kept.
+    pub load: LoadProgram,
     /// The input that was read.
     pub input: Box<dyn Source>,
     /// The initial state that was read.
@@ -127,19 +130,23 @@ pub fn replay(
 
     let mut sources = Sources { input: parts.input, initial_state: parts.initial_state, changed };
     sources.verify(history.headers_after(beginning.after_batch))?;
-    let mut stage = Stage {
+    let mut replay = Replay {
         settings,
         checkpoint: &checkpoint,
         operator: parts.operator,
         load: parts.load,
         spill_folder: parts.scratch,
-        set: None,
+        prepared: None,
     };
     observer.begins(&beginning);
     for commit in history.commits_after(beginning.after_batch) {
         let commit = commit?;
         let compared = match commit.header.steps.first() {
-            Some(step) => stage.set_for(&commit.header, step, &mut sources, store.as_ref())?.run(&store, &mut sources, &commit)?,
+            Some(step) => replay.prepared_for(&commit.header, step, &mut sources, store.as_ref())?.run(
+                &store,
+                &mut sources,
+                &commit,
+            )?,
             None => Compared::of(&commit.header, Vec::new()),
         };
         // The recorded changes, so that one difference does not hide behind another.
@@ -153,11 +160,7 @@ pub fn replay(
 }
 
 /// The state before the oldest batch that can be replayed: while the log is whole, the empty one.
-fn restore(
-    checkpoint: &Checkpoint,
-    history: &History,
-    live: &Path,
-) -> Result<(Arc<dyn Store>, Beginning), QueryError> {
+fn restore(checkpoint: &Checkpoint, history: &History, live: &Path) -> Result<(Arc<dyn Store>, Beginning), QueryError> {
     let log_is_whole = history.batches.first().is_none_or(|oldest| oldest.batch_id == 0);
     let snapshot = if log_is_whole { None } else { checkpoint.restore_oldest(live)? };
     let store = RocksStore::open(live, &Default::default())?;
@@ -171,49 +174,52 @@ fn restore(
     Ok((Arc::new(store), beginning))
 }
 
-/// What batches run on: set anew whenever the processor or its parameters are others than in the batch before.
-struct Stage<'a> {
+/// Knows what each batch runs on, which is prepared anew whenever the processor or its parameters are others than in the
+/// batch before.
+struct Replay<'a> {
     settings: &'a QuerySettings,
     checkpoint: &'a Checkpoint,
     operator: Arc<dyn Operator>,
-    load: Box<dyn Fn(&str, &[u8]) -> Result<Arc<dyn Operator>, OperatorError>>,
+    load: LoadProgram,
     spill_folder: PathBuf,
-    set: Option<Set>,
+    prepared: Option<Prepared>,
 }
 
 /// A processor in its query, as one or more batches had it.
-struct Set {
+struct Prepared {
     pipeline: Pipeline,
     output: RowLayout,
     parameters: Vec<(String, String)>,
 }
 
-impl Stage<'_> {
-    fn set_for(
+impl Replay<'_> {
+    fn prepared_for(
         &mut self,
         header: &CommitHeader,
         step: &StepCommit,
         sources: &mut Sources,
         store: &dyn Store,
-    ) -> Result<&mut Set, QueryError> {
-        let fits = |set: &Set| set.pipeline.operator.identity() == step.processor && set.parameters == step.parameters;
-        let mut set = match self.set.take().filter(fits) {
-            Some(set) => set,
-            None => self.new_set(header.batch_id, step, sources, store)?,
+    ) -> Result<&mut Prepared, QueryError> {
+        let fits = |prepared: &Prepared| {
+            prepared.pipeline.operator.identity() == step.processor && prepared.parameters == step.parameters
         };
-        Arc::make_mut(&mut set.pipeline.info).run_id.clone_from(&header.run_id);
-        set.pipeline.output_limits = step.output_limits;
-        set.pipeline.state_limits = step.state_limits;
-        Ok(self.set.insert(set))
+        let mut prepared = match self.prepared.take().filter(fits) {
+            Some(prepared) => prepared,
+            None => self.prepare(header.batch_id, step, sources, store)?,
+        };
+        Arc::make_mut(&mut prepared.pipeline.info).run_id.clone_from(&header.run_id);
+        prepared.pipeline.output_limits = step.output_limits;
+        prepared.pipeline.state_limits = step.state_limits;
+        Ok(self.prepared.insert(prepared))
     }
 
-    fn new_set(
+    fn prepare(
         &self,
         batch_id: u64,
         step: &StepCommit,
         sources: &mut Sources,
         store: &dyn Store,
-    ) -> Result<Set, QueryError> {
+    ) -> Result<Prepared, QueryError> {
         let operator = self.operator_of(batch_id, step)?;
         let settings = QuerySettings {
             time_mode: step.time_mode,
@@ -222,13 +228,16 @@ impl Stage<'_> {
             ..self.settings.clone()
         };
         let setup = Setup::new(&settings, operator, sources.schemas(), self.checkpoint.metadata())?;
-        for (what, recorded, now) in
-            [("grouping key", &step.key, setup.plan.key.to_string()), ("output", &step.output, setup.plan.output.to_string())]
-        {
+        for (what, recorded, now) in [
+            ("grouping key", &step.key, setup.plan.key.to_string()),
+            ("output", &step.output, setup.plan.output.to_string()),
+        ] {
             if *recorded != now {
                 return Err(QueryError::mismatch(
                     "REPLAY_OTHER_QUERY",
-                    format!("the {what} of batch {batch_id} was {recorded}, and with these settings it is {now}; replay the query with its own settings"),
+                    format!(
+                        "the {what} of batch {batch_id} was {recorded}, and with these settings it is {now}; replay the query with its own settings"
+                    ),
                 ));
             }
         }
@@ -236,7 +245,7 @@ impl Stage<'_> {
         let (variables, _) = setup.declare_variables(store)?;
         let output = RowLayout::new(&setup.plan.output);
         let pipeline = setup.pipeline(variables, &settings, self.spill_folder.clone());
-        Ok(Set { pipeline, output, parameters: step.parameters.clone() })
+        Ok(Prepared { pipeline, output, parameters: step.parameters.clone() })
     }
 
     fn operator_of(&self, batch_id: u64, step: &StepCommit) -> Result<Arc<dyn Operator>, QueryError> {
@@ -256,39 +265,38 @@ impl Stage<'_> {
         let operator = (self.load)(wanted, &program).map_err(QueryError::Unfit)?;
         let found = operator.identity();
         if *wanted != found {
-            let defect = format!("it has the digest {found}");
-            return Err(CheckpointError::Damaged { path: wanted.into(), defect }.into());
+            let defect = format!("what stands there for {wanted} is {found}");
+            return Err(CheckpointError::Damaged { path: self.checkpoint.components_dir(), defect }.into());
         }
         Ok(operator)
     }
 }
 
-impl Set {
+impl Prepared {
     fn run(&self, store: &Arc<dyn Store>, sources: &mut Sources, commit: &Commit) -> Result<Compared, QueryError> {
         let header = &commit.header;
         let pipeline = &self.pipeline;
         let read = sources.read(header)?;
         let routed = self.route(header, &read)?;
+        let (routed_rows, late) = (routed.rows(), routed.late);
+        let ranges: Vec<_> = header.ranges.iter().map(|worker| worker.key_groups.clone()).collect();
         let shares: Vec<Share> = header
             .ranges
             .iter()
-            .map(|worker| Share {
+            .zip(routed.into_shares(&ranges, header.key_groups))
+            .map(|(worker, rows)| Share {
                 key_groups: worker.key_groups.clone(),
-                rows: if routed.rows() == 0 {
-                    GroupedRows::default()
-                } else {
-                    routed.share(&worker.key_groups, header.key_groups)
-                },
+                rows,
                 runs: if worker.input_digest.is_some() { Runs::Processor } else { Runs::EvictionOnly },
             })
             .collect();
         // Rows that are late, malformed or of a worker that had none then are sent to nobody, and so in no digest.
         let sent: usize = shares.iter().map(|share| share.rows.rows.len()).sum();
-        let same_rows = sent as u64 == routed.rows()
-            && header.sources.first().is_none_or(|part| {
-                (part.late, part.rejected) == (routed.late, read.rejected.len() as u64)
-            });
-        drop(routed);
+        let same_rows = sent as u64 == routed_rows
+            && header
+                .sources
+                .first()
+                .is_none_or(|part| (part.late, part.rejected) == (late, read.rejected.len() as u64));
         let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
         let work = BatchWork { batch_id: header.batch_id, kind: header.kind, time: header.time };
         let done = pipeline.process(store, &due, &work, shares)?;
@@ -398,7 +406,9 @@ impl Sources {
 
     /// The rows of a batch.
     fn read(&mut self, header: &CommitHeader) -> Result<Slice, QueryError> {
-        let Some(part) = header.sources.first().filter(|part| read_something(part)) else { return Ok(Slice::default()) };
+        let Some(part) = header.sources.first().filter(|part| read_something(part)) else {
+            return Ok(Slice::default());
+        };
         let changed = self.changed;
         let source = self.of(part.role)?;
         let source_name = source.describe();

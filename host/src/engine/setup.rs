@@ -116,7 +116,12 @@ impl Setup {
     }
 
     /// Ready to process batches.
-    pub(super) fn pipeline(self, variables: Arc<[Variable]>, settings: &QuerySettings, spill_folder: PathBuf) -> Pipeline {
+    pub(super) fn pipeline(
+        self,
+        variables: Arc<[Variable]>,
+        settings: &QuerySettings,
+        spill_folder: PathBuf,
+    ) -> Pipeline {
         Pipeline {
             operator: self.operator,
             info: self.info,
@@ -179,7 +184,10 @@ fn routing(
             None => {
                 return Err(QueryError::settings(
                     "WATERMARK_COLUMN_MISSING",
-                    format!("the watermark column {} is not in the input ({input})", watermark.column),
+                    format!(
+                        "the watermark column {} is not in the input ({input}); name a TIMESTAMP column of it",
+                        watermark.column
+                    ),
                 ));
             }
         },
@@ -227,4 +235,3 @@ fn columns_to_read(
     });
     Ok(Schema::new(fields.collect())?)
 }
-

@@ -190,11 +190,8 @@ impl<'a> Target<'a> {
         sink: &dyn Sink,
         encoded: Result<(), SinkError>,
     ) -> Result<(StagedAt, Option<Vec<u8>>), QueryError> {
-        let staging_failed = |source| QueryError::Staging {
-            batch_id: self.batch_id,
-            path: self.checkpoint.staging_dir(),
-            source,
-        };
+        let staging_failed =
+            |source| QueryError::Staging { batch_id: self.batch_id, path: self.checkpoint.staging_dir(), source };
         if let Some(failure) = self.failure.take() {
             return Err(staging_failed(failure));
         }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{
-    DataType as ArrowType, Field as ArrowField, Fields as ArrowFields, Schema as ArrowSchema,
-    SchemaRef, TimeUnit,
+    DataType as ArrowType, Field as ArrowField, Fields as ArrowFields, Schema as ArrowSchema, SchemaRef, TimeUnit,
 };
 
 use super::error::{SchemaError, join_path};
@@ -34,9 +33,7 @@ pub(super) fn type_to_arrow(data_type: &DataType) -> ArrowType {
         DataType::BigInt => ArrowType::Int64,
         DataType::Float => ArrowType::Float32,
         DataType::Double => ArrowType::Float64,
-        DataType::Decimal { precision, scale } => {
-            ArrowType::Decimal128(*precision, scale.cast_signed())
-        }
+        DataType::Decimal { precision, scale } => ArrowType::Decimal128(*precision, scale.cast_signed()),
         DataType::String => ArrowType::Utf8,
         DataType::Binary => ArrowType::Binary,
         DataType::Date => ArrowType::Date32,
@@ -54,11 +51,7 @@ pub(super) fn element_field(element: &DataType) -> ArrowField {
 
 /// Field of the entries of a map.
 pub(super) fn entries_field(key: &DataType, value: &DataType) -> ArrowField {
-    ArrowField::new(
-        "entries",
-        ArrowType::Struct(entry_fields(key, value)),
-        false,
-    )
+    ArrowField::new("entries", ArrowType::Struct(entry_fields(key, value)), false)
 }
 
 /// Key and value of a map's entry.
@@ -73,19 +66,11 @@ pub(super) fn schema_from_arrow(schema: &ArrowSchema) -> Result<Schema, SchemaEr
     fields_from_arrow(schema.fields(), "", NESTING_MAX)
 }
 
-fn fields_from_arrow(
-    fields: &ArrowFields,
-    path: &str,
-    nesting_left: usize,
-) -> Result<Schema, SchemaError> {
+fn fields_from_arrow(fields: &ArrowFields, path: &str, nesting_left: usize) -> Result<Schema, SchemaError> {
     let fields = fields.iter().map(|field| {
         let column = join_path(path, field.name());
         let data_type = type_from_arrow(field.data_type(), &column, nesting_left)?;
-        Ok(Field {
-            name: field.name().clone(),
-            data_type,
-            nullable: field.is_nullable(),
-        })
+        Ok(Field { name: field.name().clone(), data_type, nullable: field.is_nullable() })
     });
     Schema::new(fields.collect::<Result<_, _>>()?)
 }
@@ -98,10 +83,7 @@ pub(super) fn type_from_arrow(
 ) -> Result<DataType, SchemaError> {
     let deeper = |inner: &ArrowType| match nesting_left.checked_sub(1) {
         Some(left) => type_from_arrow(inner, column, left),
-        None => Err(SchemaError::TooDeep {
-            column: column.to_owned(),
-            nesting_max: NESTING_MAX,
-        }),
+        None => Err(SchemaError::TooDeep { column: column.to_owned(), nesting_max: NESTING_MAX }),
     };
     let unsupported = |instead| SchemaError::UnsupportedArrowType {
         column: column.to_owned(),
@@ -114,48 +96,32 @@ pub(super) fn type_from_arrow(
         ArrowType::Int16 | ArrowType::UInt8 => DataType::SmallInt,
         ArrowType::Int32 | ArrowType::UInt16 => DataType::Int,
         ArrowType::Int64 | ArrowType::UInt32 => DataType::BigInt,
-        ArrowType::UInt64 => DataType::Decimal {
-            precision: 20,
-            scale: 0,
-        },
+        ArrowType::UInt64 => DataType::Decimal { precision: 20, scale: 0 },
         ArrowType::Float16 | ArrowType::Float32 => DataType::Float,
         ArrowType::Float64 => DataType::Double,
         ArrowType::Decimal32(precision, scale)
         | ArrowType::Decimal64(precision, scale)
         | ArrowType::Decimal128(precision, scale)
         | ArrowType::Decimal256(precision, scale) => match u8::try_from(*scale) {
-            Ok(scale) if *precision <= DECIMAL_PRECISION_MAX => DataType::Decimal {
-                precision: *precision,
-                scale,
-            },
+            Ok(scale) if *precision <= DECIMAL_PRECISION_MAX => DataType::Decimal { precision: *precision, scale },
             _ => {
-                return Err(unsupported(
-                    "decimals have at most 38 digits and no negative scale",
-                ));
+                return Err(unsupported("decimals have at most 38 digits and no negative scale"));
             }
         },
         ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => DataType::String,
-        ArrowType::Binary
-        | ArrowType::LargeBinary
-        | ArrowType::BinaryView
-        | ArrowType::FixedSizeBinary(_) => DataType::Binary,
+        ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView | ArrowType::FixedSizeBinary(_) => {
+            DataType::Binary
+        }
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
         ArrowType::Timestamp(..) => DataType::Timestamp,
         ArrowType::Dictionary(_, value) => type_from_arrow(value, column, nesting_left)?,
-        ArrowType::RunEndEncoded(_, value) => {
-            type_from_arrow(value.data_type(), column, nesting_left)?
-        }
-        ArrowType::List(element)
-        | ArrowType::LargeList(element)
-        | ArrowType::FixedSizeList(element, _) => {
+        ArrowType::RunEndEncoded(_, value) => type_from_arrow(value.data_type(), column, nesting_left)?,
+        ArrowType::List(element) | ArrowType::LargeList(element) | ArrowType::FixedSizeList(element, _) => {
             DataType::Array(Box::new(deeper(element.data_type())?))
         }
         ArrowType::Map(entries, _) => match entries.data_type() {
             ArrowType::Struct(fields) if fields.len() == 2 => match &fields[..] {
-                [key, value] => DataType::Map(
-                    Box::new(deeper(key.data_type())?),
-                    Box::new(deeper(value.data_type())?),
-                ),
+                [key, value] => DataType::Map(Box::new(deeper(key.data_type())?), Box::new(deeper(value.data_type())?)),
                 _ => return Err(unsupported("the entries of a map have a key and a value")),
             },
             _ => return Err(unsupported("the entries of a map have a key and a value")),
@@ -163,27 +129,17 @@ pub(super) fn type_from_arrow(
         ArrowType::Struct(fields) => match nesting_left.checked_sub(1) {
             Some(left) => DataType::Struct(fields_from_arrow(fields, column, left)?),
             None => {
-                return Err(SchemaError::TooDeep {
-                    column: column.to_owned(),
-                    nesting_max: NESTING_MAX,
-                });
+                return Err(SchemaError::TooDeep { column: column.to_owned(), nesting_max: NESTING_MAX });
             }
         },
         ArrowType::Null => {
-            return Err(unsupported(
-                "it holds only NULL: give the schema, with a type for the column",
-            ));
+            return Err(unsupported("it holds only NULL: give the schema, with a type for the column"));
         }
-        ArrowType::Time32(_)
-        | ArrowType::Time64(_)
-        | ArrowType::Duration(_)
-        | ArrowType::Interval(_) => {
+        ArrowType::Time32(_) | ArrowType::Time64(_) | ArrowType::Duration(_) | ArrowType::Interval(_) => {
             return Err(unsupported("write it as BIGINT, or leave the column out"));
         }
         ArrowType::ListView(_) | ArrowType::LargeListView(_) | ArrowType::Union(..) => {
-            return Err(unsupported(
-                "write it as one of the supported types, or leave the column out",
-            ));
+            return Err(unsupported("write it as one of the supported types, or leave the column out"));
         }
     })
 }

@@ -48,11 +48,7 @@ pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
     let minutes = scan.number(2, 0..=59)?;
     scan.one_of(&[':'])?;
     let seconds = scan.number(2, 0..=59)?;
-    let micros = if scan.one_of(&['.']).is_some() {
-        scan.fraction()?
-    } else {
-        0
-    };
+    let micros = if scan.one_of(&['.']).is_some() { scan.fraction()? } else { 0 };
     let offset_minutes = match scan.one_of(&['Z', '+', '-'])? {
         'Z' => 0,
         sign => {
@@ -80,24 +76,14 @@ fn format_days(days: i64) -> String {
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS;
     let (cycle, day_of_cycle) = (days.div_euclid(CYCLE_DAYS), days.rem_euclid(CYCLE_DAYS));
-    let year_of_cycle = (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524
-        - day_of_cycle / (CYCLE_DAYS - 1))
-        / 365;
-    let day_of_year =
-        day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+    let year_of_cycle =
+        (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / (CYCLE_DAYS - 1)) / 365;
+    let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
     // Months from March on: 153 days every five of them.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    (
-        cycle * 400 + year_of_cycle + i64::from(month <= 2),
-        month,
-        day,
-    )
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (cycle * 400 + year_of_cycle + i64::from(month <= 2), month, day)
 }
 
 /// The day since 1970-01-01 of a date that exists.
@@ -147,10 +133,7 @@ impl Scan<'_> {
 
     fn number(&mut self, digits: usize, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
         let (number, rest) = self.0.split_at_checked(digits)?;
-        number
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
-            .then_some(())?;
+        number.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
         self.0 = rest;
         number.parse().ok().filter(|number| range.contains(number))
     }

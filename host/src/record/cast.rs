@@ -4,20 +4,18 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowTimestampType, Date32Type, Date64Type, Decimal128Type, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    ArrowTimestampType, Date32Type, Date64Type, Decimal128Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray,
-    TimestampMicrosecondArray, UInt64Array,
+    Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray, TimestampMicrosecondArray,
+    UInt64Array,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_cast::CastOptions;
 use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
 
-use super::arrow::{
-    UTC, element_field, entries_field, entry_fields, field_to_arrow, type_from_arrow, type_to_arrow,
-};
+use super::arrow::{UTC, element_field, entries_field, entry_fields, field_to_arrow, type_from_arrow, type_to_arrow};
 use super::error::{BadRow, CastError, SchemaError, join_path};
 use super::packed::cell::fits_precision;
 use super::schema::{DataType, Field, NESTING_MAX, Schema};
@@ -38,20 +36,12 @@ pub fn widens(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (TinyInt, SmallInt | Int | BigInt | Double) | (SmallInt, Int | BigInt | Double) => true,
         (Int, BigInt | Double) | (Float, Double) => true,
-        (
-            Decimal {
-                precision: p,
-                scale: s,
-            },
-            Decimal { precision, scale },
-        ) => scale >= s && precision.saturating_sub(*scale) >= p.saturating_sub(*s),
+        (Decimal { precision: p, scale: s }, Decimal { precision, scale }) => {
+            scale >= s && precision.saturating_sub(*scale) >= p.saturating_sub(*s)
+        }
         (Array(from), Array(to)) => widens(from, to),
-        (Map(from_key, from_value), Map(key, value)) => {
-            widens(from_key, key) && widens(from_value, value)
-        }
-        (Struct(from), Struct(to)) => {
-            from.len() == to.len() && from.fields().iter().zip(to.fields()).all(field_widens)
-        }
+        (Map(from_key, from_value), Map(key, value)) => widens(from_key, key) && widens(from_value, value),
+        (Struct(from), Struct(to)) => from.len() == to.len() && from.fields().iter().zip(to.fields()).all(field_widens),
         _ => from == to,
     }
 }
@@ -84,8 +74,7 @@ pub fn cast_batch(batch: &RecordBatch, wanted: &Schema) -> Result<RecordBatch, C
         return Err(CastError::BadRows(bad_rows));
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(wanted.to_arrow(), arrays, &options)
-        .map_err(|e| arrow_error("", &e))
+    RecordBatch::try_new_with_options(wanted.to_arrow(), arrays, &options).map_err(|e| arrow_error("", &e))
 }
 
 /// A value that does not fit, at an index of the array in hand.
@@ -100,17 +89,10 @@ type Converted = (Option<ArrayRef>, Vec<Bad>);
 
 fn cast_column(batch: &RecordBatch, wanted: &Field) -> Result<Converted, CastError> {
     let schema = batch.schema_ref();
-    let index = schema
-        .fields()
-        .iter()
-        .position(|field| *field.name() == wanted.name)
-        .or_else(|| {
-            let name = wanted.name.to_lowercase();
-            schema
-                .fields()
-                .iter()
-                .position(|field| field.name().to_lowercase() == name)
-        });
+    let index = schema.fields().iter().position(|field| *field.name() == wanted.name).or_else(|| {
+        let name = wanted.name.to_lowercase();
+        schema.fields().iter().position(|field| field.name().to_lowercase() == name)
+    });
     let Some(array) = index.and_then(|index| batch.columns().get(index)) else {
         let there = schema.fields().iter().map(|field| field.name().as_str());
         return Err(SchemaError::unknown_column(&wanted.name, there).into());
@@ -118,14 +100,9 @@ fn cast_column(batch: &RecordBatch, wanted: &Field) -> Result<Converted, CastErr
     let from = type_from_arrow(array.data_type(), &wanted.name, NESTING_MAX)?;
     if !widens(&from, &wanted.data_type) {
         let (from, to) = (from.to_string(), wanted.data_type.to_string());
-        return Err(CastError::DoesNotWiden {
-            column: wanted.name.clone(),
-            from,
-            to,
-        });
+        return Err(CastError::DoesNotWiden { column: wanted.name.clone(), from, to });
     }
-    let (array, mut bad) =
-        convert(array, &wanted.data_type).map_err(|e| arrow_error(&wanted.name, &e))?;
+    let (array, mut bad) = convert(array, &wanted.data_type).map_err(|e| arrow_error(&wanted.name, &e))?;
     if !wanted.nullable
         && let Some(array) = &array
     {
@@ -152,17 +129,11 @@ fn convert(array: &ArrayRef, wanted: &DataType) -> Result<Converted, ArrowError>
         DataType::Struct(schema) => convert_struct(array, schema),
         _ => {
             let converted = convert_scalar(array, wanted, &canonical)?;
-            let lost = (0..array.len())
-                .filter(|index| array.is_valid(*index) && converted.is_null(*index));
+            let lost = (0..array.len()).filter(|index| array.is_valid(*index) && converted.is_null(*index));
             let bad = if converted.null_count() == array.null_count() {
                 Vec::new()
             } else {
-                lost.map(|index| Bad {
-                    index,
-                    path: String::new(),
-                    problem: OUT_OF_RANGE,
-                })
-                .collect()
+                lost.map(|index| Bad { index, path: String::new(), problem: OUT_OF_RANGE }).collect()
             };
             Ok((Some(converted), bad))
         }
@@ -170,42 +141,24 @@ fn convert(array: &ArrayRef, wanted: &DataType) -> Result<Converted, ArrowError>
 }
 
 /// Converts numbers, strings and times; a value that does not fit becomes NULL.
-fn convert_scalar(
-    array: &ArrayRef,
-    wanted: &DataType,
-    canonical: &ArrowType,
-) -> Result<ArrayRef, ArrowError> {
+fn convert_scalar(array: &ArrayRef, wanted: &DataType, canonical: &ArrowType) -> Result<ArrayRef, ArrowError> {
     match (array.data_type(), wanted) {
         (ArrowType::Timestamp(unit, _), _) => Ok(Arc::new(convert_timestamp(array, *unit))),
         (ArrowType::Date64, _) => {
             let days = |ms: i64| i32::try_from(ms.div_euclid(DAY_MS)).ok();
-            Ok(Arc::new(
-                array
-                    .as_primitive::<Date64Type>()
-                    .unary_opt::<_, Date32Type>(days),
-            ))
+            Ok(Arc::new(array.as_primitive::<Date64Type>().unary_opt::<_, Date32Type>(days)))
         }
         (from, DataType::Decimal { precision, scale }) if from == canonical => {
             let checked = |unscaled| fits_precision(unscaled, *precision).then_some(unscaled);
             let decimals = array.as_primitive::<Decimal128Type>();
-            if decimals
-                .iter()
-                .flatten()
-                .all(|unscaled| fits_precision(unscaled, *precision))
-            {
+            if decimals.iter().flatten().all(|unscaled| fits_precision(unscaled, *precision)) {
                 return Ok(Arc::clone(array));
             }
             let decimals = decimals.unary_opt::<_, Decimal128Type>(checked);
-            Ok(Arc::new(decimals.with_precision_and_scale(
-                *precision,
-                scale.cast_signed(),
-            )?))
+            Ok(Arc::new(decimals.with_precision_and_scale(*precision, scale.cast_signed())?))
         }
         _ => {
-            let options = CastOptions {
-                safe: true,
-                ..CastOptions::default()
-            };
+            let options = CastOptions { safe: true, ..CastOptions::default() };
             arrow_cast::cast_with_options(array, canonical, &options)
         }
     }
@@ -216,19 +169,13 @@ fn convert_timestamp(array: &ArrayRef, unit: TimeUnit) -> TimestampMicrosecondAr
         array: &ArrayRef,
         micros: impl Fn(i64) -> Option<i64>,
     ) -> TimestampMicrosecondArray {
-        array
-            .as_primitive::<T>()
-            .unary_opt::<_, TimestampMicrosecondType>(micros)
+        array.as_primitive::<T>().unary_opt::<_, TimestampMicrosecondType>(micros)
     }
     match unit {
         TimeUnit::Second => convert::<TimestampSecondType>(array, |s| s.checked_mul(1_000_000)),
-        TimeUnit::Millisecond => {
-            convert::<TimestampMillisecondType>(array, |ms| ms.checked_mul(1_000))
-        }
+        TimeUnit::Millisecond => convert::<TimestampMillisecondType>(array, |ms| ms.checked_mul(1_000)),
         TimeUnit::Microsecond => array.as_primitive::<TimestampMicrosecondType>().clone(),
-        TimeUnit::Nanosecond => {
-            convert::<TimestampNanosecondType>(array, |ns| Some(ns.div_euclid(1_000)))
-        }
+        TimeUnit::Nanosecond => convert::<TimestampNanosecondType>(array, |ns| Some(ns.div_euclid(1_000))),
     }
     .with_timezone(UTC)
 }
@@ -248,39 +195,23 @@ fn convert_array(array: &ArrayRef, element: &DataType) -> Result<Converted, Arro
     let array = match child {
         Some(child) if bad.is_empty() => {
             let nulls = list.nulls().cloned();
-            Some(Arc::new(ListArray::try_new(
-                Arc::new(element_field(element)),
-                offsets,
-                child,
-                nulls,
-            )?) as ArrayRef)
+            Some(Arc::new(ListArray::try_new(Arc::new(element_field(element)), offsets, child, nulls)?) as ArrayRef)
         }
         _ => None,
     };
     Ok((array, bad))
 }
 
-fn convert_map(
-    array: &ArrayRef,
-    key: &DataType,
-    value: &DataType,
-) -> Result<Converted, ArrowError> {
+fn convert_map(array: &ArrayRef, key: &DataType, value: &DataType) -> Result<Converted, ArrowError> {
     let foreign = without_hidden_children(Arc::clone(array), |array| array.as_map().offsets())?;
     let map = foreign.as_map();
     let (offsets, first, count) = rebased(map.offsets());
     let (keys, bad_keys) = convert(&map.keys().slice(first, count), key)?;
     let (values, bad_values) = convert(&map.values().slice(first, count), value)?;
-    let null_keys = keys
-        .iter()
-        .flat_map(|keys| nulls_of(keys.as_ref(), "", NULL_KEY))
-        .collect();
+    let null_keys = keys.iter().flat_map(|keys| nulls_of(keys.as_ref(), "", NULL_KEY)).collect();
     let mut bad = bad_parents(bad_keys, &offsets, |inner| join_path("key", inner));
-    bad.extend(bad_parents(null_keys, &offsets, |inner| {
-        join_path("key", inner)
-    }));
-    bad.extend(bad_parents(bad_values, &offsets, |inner| {
-        join_path("value", inner)
-    }));
+    bad.extend(bad_parents(null_keys, &offsets, |inner| join_path("key", inner)));
+    bad.extend(bad_parents(bad_values, &offsets, |inner| join_path("value", inner)));
     let array = match (keys, values) {
         (Some(keys), Some(values)) if bad.is_empty() => {
             let entries = StructArray::try_new(entry_fields(key, value), vec![keys, values], None)?;
@@ -298,10 +229,7 @@ fn convert_struct(array: &ArrayRef, schema: &Schema) -> Result<Converted, ArrowE
     let mut bad = Vec::new();
     for (field, child) in schema.fields().iter().zip(foreign.columns()) {
         let (child, inner) = convert(child, &field.data_type)?;
-        bad.extend(inner.into_iter().map(|inner| Bad {
-            path: join_path(&field.name, &inner.path),
-            ..inner
-        }));
+        bad.extend(inner.into_iter().map(|inner| Bad { path: join_path(&field.name, &inner.path), ..inner }));
         if !field.nullable
             && let Some(child) = &child
         {
@@ -315,12 +243,7 @@ fn convert_struct(array: &ArrayRef, schema: &Schema) -> Result<Converted, ArrowE
         return Ok((None, bad));
     }
     let fields = schema.fields().iter().map(field_to_arrow).collect();
-    let array = StructArray::try_new_with_length(
-        fields,
-        children,
-        foreign.nulls().cloned(),
-        foreign.len(),
-    )?;
+    let array = StructArray::try_new_with_length(fields, children, foreign.nulls().cloned(), foreign.len())?;
     Ok((Some(Arc::new(array)), bad))
 }
 
@@ -328,31 +251,16 @@ fn nulls_of(array: &dyn Array, path: &str, problem: &'static str) -> Vec<Bad> {
     let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) else {
         return Vec::new();
     };
-    let bad = |index| Bad {
-        index,
-        path: path.to_owned(),
-        problem,
-    };
-    (0..nulls.len())
-        .filter(|index| nulls.is_null(*index))
-        .map(bad)
-        .collect()
+    let bad = |index| Bad { index, path: path.to_owned(), problem };
+    (0..nulls.len()).filter(|index| nulls.is_null(*index)).map(bad).collect()
 }
 
 /// Bad children as bad elements of the list or map with these offsets, one per element.
-fn bad_parents(
-    bad: Vec<Bad>,
-    offsets: &OffsetBuffer<i32>,
-    path: impl Fn(&str) -> String,
-) -> Vec<Bad> {
+fn bad_parents(bad: Vec<Bad>, offsets: &OffsetBuffer<i32>, path: impl Fn(&str) -> String) -> Vec<Bad> {
     let parent = |bad: Bad| {
         // The last element that begins at or before the child.
         let begun = offsets.partition_point(|begin| *begin as usize <= bad.index);
-        Bad {
-            index: begun.saturating_sub(1),
-            path: path(&bad.path),
-            problem: bad.problem,
-        }
+        Bad { index: begun.saturating_sub(1), path: path(&bad.path), problem: bad.problem }
     };
     let mut parents: Vec<_> = bad.into_iter().map(parent).collect();
     parents.dedup_by_key(|bad| bad.index);
@@ -363,11 +271,7 @@ fn bad_parents(
 fn rebased(offsets: &OffsetBuffer<i32>) -> (OffsetBuffer<i32>, usize, usize) {
     let (first, last) = (offsets.first(), offsets.last());
     let rebased: Vec<i32> = offsets.iter().map(|offset| offset - first).collect();
-    (
-        OffsetBuffer::new(rebased.into()),
-        first as usize,
-        (last - first) as usize,
-    )
+    (OffsetBuffer::new(rebased.into()), first as usize, (last - first) as usize)
 }
 
 /// A list or map in which no NULL has children; Arrow allows them, and they must not count as values.
@@ -375,8 +279,7 @@ fn without_hidden_children(
     array: ArrayRef,
     offsets: impl Fn(&ArrayRef) -> &OffsetBuffer<i32>,
 ) -> Result<ArrayRef, ArrowError> {
-    let hidden =
-        |(index, pair): (usize, &[i32])| array.is_null(index) && pair.first() != pair.last();
+    let hidden = |(index, pair): (usize, &[i32])| array.is_null(index) && pair.first() != pair.last();
     if array.null_count() == 0 || !offsets(&array).windows(2).enumerate().any(hidden) {
         return Ok(array);
     }
@@ -389,17 +292,11 @@ fn holds_decimal(data_type: &DataType) -> bool {
         DataType::Decimal { .. } => true,
         DataType::Array(element) => holds_decimal(element),
         DataType::Map(key, value) => holds_decimal(key) || holds_decimal(value),
-        DataType::Struct(schema) => schema
-            .fields()
-            .iter()
-            .any(|field| holds_decimal(&field.data_type)),
+        DataType::Struct(schema) => schema.fields().iter().any(|field| holds_decimal(&field.data_type)),
         _ => false,
     }
 }
 
 fn arrow_error(column: &str, e: &ArrowError) -> CastError {
-    CastError::Arrow {
-        column: column.to_owned(),
-        problem: e.to_string(),
-    }
+    CastError::Arrow { column: column.to_owned(), problem: e.to_string() }
 }

@@ -45,9 +45,7 @@ pub enum SchemaError {
         bytes_max: usize,
     },
     /// Two columns of one row have the same name, upper and lower case being the same.
-    #[error(
-        "column `{column}` is there twice (upper and lower case are the same); rename one of them"
-    )]
+    #[error("column `{column}` is there twice (upper and lower case are the same); rename one of them")]
     DuplicateName {
         /// The second of the two.
         column: String,
@@ -87,9 +85,7 @@ pub enum SchemaError {
         column: String,
     },
     /// A MAP within a grouping key or the key of map state.
-    #[error(
-        "key column `{column}` holds a MAP, which cannot be grouped by; use its entries as an ARRAY of STRUCT"
-    )]
+    #[error("key column `{column}` holds a MAP, which cannot be grouped by; use its entries as an ARRAY of STRUCT")]
     MapInKey {
         /// Name of the column.
         column: String,
@@ -128,10 +124,7 @@ impl SchemaError {
             }
             columns.push_str(column);
         }
-        Self::UnknownColumn {
-            name: name.to_owned(),
-            columns,
-        }
+        Self::UnknownColumn { name: name.to_owned(), columns }
     }
 
     /// The stable code.
@@ -160,11 +153,7 @@ struct RowFaultDetail {
 impl RowFault {
     #[cold]
     pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(RowFaultDetail {
-            code: INVALID_ROW,
-            column: String::new(),
-            message: message.into(),
-        }))
+        Self(Box::new(RowFaultDetail { code: INVALID_ROW, column: String::new(), message: message.into() }))
     }
 
     #[cold]
@@ -298,9 +287,7 @@ pub enum EncodeError {
     #[error("{}", describe_bad_rows(.0))]
     BadRows(Vec<BadRow>),
     /// A batch so large that a row's 32-bit offsets might not reach.
-    #[error(
-        "the batch takes up to {bytes} bytes when packed; at most 4 GiB can be: read fewer rows per batch"
-    )]
+    #[error("the batch takes up to {bytes} bytes when packed; at most 4 GiB can be: read fewer rows per batch")]
     BatchTooLarge {
         /// Upper bound of the packed size.
         bytes: u64,
@@ -332,19 +319,11 @@ pub struct JsonError {
 
 impl JsonError {
     pub(super) fn invalid(problem: impl Into<String>) -> Self {
-        Self {
-            code: "INVALID_JSON_ROW",
-            column: String::new(),
-            problem: problem.into(),
-        }
+        Self { code: "INVALID_JSON_ROW", column: String::new(), problem: problem.into() }
     }
 
     pub(super) fn null() -> Self {
-        Self {
-            code: NULL_VALUE,
-            column: String::new(),
-            problem: "is NULL, and the column is NOT NULL".into(),
-        }
+        Self { code: NULL_VALUE, column: String::new(), problem: "is NULL, and the column is NOT NULL".into() }
     }
 
     pub(super) fn within(mut self, outer: &str) -> Self {
@@ -371,11 +350,7 @@ pub(super) fn join_path(outer: &str, inner: &str) -> String {
 }
 
 fn describe_json(column: &str, problem: &str) -> String {
-    if column.is_empty() {
-        format!("row: {problem}")
-    } else {
-        format!("column `{column}`: {problem}")
-    }
+    if column.is_empty() { format!("row: {problem}") } else { format!("column `{column}`: {problem}") }
 }
 
 fn describe_bad_rows(rows: &[BadRow]) -> String {

@@ -24,10 +24,7 @@ impl<'a> GroupingKey<'a> {
     /// The key of a packed key row.
     #[must_use]
     pub fn new(row: &'a [u8]) -> Self {
-        Self {
-            hash: hash_key(row),
-            row,
-        }
+        Self { hash: hash_key(row), row }
     }
 }
 
@@ -49,14 +46,8 @@ pub fn key_group(hash: u64, groups: u16) -> u16 {
 /// # Errors
 /// A MAP anywhere in a key (`GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE`).
 pub fn key_layout(schema: &Schema) -> Result<RowLayout, SchemaError> {
-    match schema
-        .fields()
-        .iter()
-        .find(|field| holds_map(&field.data_type))
-    {
-        Some(field) => Err(SchemaError::MapInKey {
-            column: field.name.clone(),
-        }),
+    match schema.fields().iter().find(|field| holds_map(&field.data_type)) {
+        Some(field) => Err(SchemaError::MapInKey { column: field.name.clone() }),
         None => Ok(RowLayout::new(schema)),
     }
 }

@@ -68,20 +68,12 @@ pub struct Field {
 impl Field {
     /// A column that may be NULL.
     pub fn nullable(name: impl Into<String>, data_type: DataType) -> Self {
-        Self {
-            name: name.into(),
-            data_type,
-            nullable: true,
-        }
+        Self { name: name.into(), data_type, nullable: true }
     }
 
     /// A column that is NOT NULL.
     pub fn required(name: impl Into<String>, data_type: DataType) -> Self {
-        Self {
-            name: name.into(),
-            data_type,
-            nullable: false,
-        }
+        Self { name: name.into(), data_type, nullable: false }
     }
 }
 
@@ -96,17 +88,12 @@ impl Schema {
     /// [`SchemaError`] naming the column.
     pub fn new(fields: Vec<Field>) -> Result<Self, SchemaError> {
         if fields.len() > COLUMNS_MAX {
-            return Err(SchemaError::TooManyColumns {
-                columns: fields.len(),
-                columns_max: COLUMNS_MAX,
-            });
+            return Err(SchemaError::TooManyColumns { columns: fields.len(), columns_max: COLUMNS_MAX });
         }
         let mut names = HashSet::with_capacity(fields.len());
         for field in &fields {
             if !names.insert(field.name.to_lowercase()) {
-                return Err(SchemaError::DuplicateName {
-                    column: field.name.clone(),
-                });
+                return Err(SchemaError::DuplicateName { column: field.name.clone() });
             }
             check_type(&field.data_type, &field.name, NESTING_MAX)?;
         }
@@ -146,9 +133,7 @@ impl Schema {
             return Some(exact);
         }
         let name = name.to_lowercase();
-        self.0
-            .iter()
-            .position(|field| field.name.to_lowercase() == name)
+        self.0.iter().position(|field| field.name.to_lowercase() == name)
     }
 
     /// The column of that name, upper and lower case being the same.
@@ -161,17 +146,10 @@ impl Schema {
     ///
     /// # Errors
     /// A name that is not there, or there twice.
-    pub fn project<'n>(
-        &self,
-        names: impl IntoIterator<Item = &'n str>,
-    ) -> Result<Self, SchemaError> {
+    pub fn project<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, SchemaError> {
         let fields = names
             .into_iter()
-            .map(|name| {
-                self.field(name)
-                    .cloned()
-                    .ok_or_else(|| self.unknown_column(name))
-            })
+            .map(|name| self.field(name).cloned().ok_or_else(|| self.unknown_column(name)))
             .collect::<Result<Vec<_>, _>>()?;
         Self::new(fields)
     }
@@ -214,10 +192,7 @@ pub(super) fn holds_map(data_type: &DataType) -> bool {
     match data_type {
         DataType::Map(..) => true,
         DataType::Array(element) => holds_map(element),
-        DataType::Struct(schema) => schema
-            .fields()
-            .iter()
-            .any(|field| holds_map(&field.data_type)),
+        DataType::Struct(schema) => schema.fields().iter().any(|field| holds_map(&field.data_type)),
         _ => false,
     }
 }
@@ -226,10 +201,7 @@ pub(super) fn holds_map(data_type: &DataType) -> bool {
 fn check_type(data_type: &DataType, column: &str, nesting_left: usize) -> Result<(), SchemaError> {
     let deeper = |inner: &DataType| match nesting_left.checked_sub(1) {
         Some(left) => check_type(inner, column, left),
-        None => Err(SchemaError::TooDeep {
-            column: column.to_owned(),
-            nesting_max: NESTING_MAX,
-        }),
+        None => Err(SchemaError::TooDeep { column: column.to_owned(), nesting_max: NESTING_MAX }),
     };
     match data_type {
         DataType::Decimal { precision, scale } => {
@@ -237,30 +209,17 @@ fn check_type(data_type: &DataType, column: &str, nesting_left: usize) -> Result
                 Ok(())
             } else {
                 let (precision, scale) = (*precision, *scale);
-                Err(SchemaError::DecimalOutOfRange {
-                    column: column.to_owned(),
-                    precision,
-                    scale,
-                })
+                Err(SchemaError::DecimalOutOfRange { column: column.to_owned(), precision, scale })
             }
         }
         DataType::Array(element) => deeper(element),
         DataType::Map(key, value) => {
             deeper(key)?;
             deeper(value)?;
-            if holds_map(key) {
-                Err(SchemaError::MapInMapKey {
-                    column: column.to_owned(),
-                })
-            } else {
-                Ok(())
-            }
+            if holds_map(key) { Err(SchemaError::MapInMapKey { column: column.to_owned() }) } else { Ok(()) }
         }
         DataType::Struct(schema) if schema.is_empty() => deeper(&DataType::Boolean),
-        DataType::Struct(schema) => schema
-            .fields()
-            .iter()
-            .try_for_each(|field| deeper(&field.data_type)),
+        DataType::Struct(schema) => schema.fields().iter().try_for_each(|field| deeper(&field.data_type)),
         _ => Ok(()),
     }
 }

@@ -100,7 +100,7 @@ pub(super) fn difference(planned: &OperatorPlan, now: &OperatorPlan) -> Option<S
 fn parse(what: &str, ddl: &str, bytes_max: usize) -> Result<Schema, OperatorError> {
     if ddl.len() > bytes_max {
         let message = format!(
-            "the processor's {what} schema has {} bytes, it may have {bytes_max}; raise limits.schema_bytes",
+            "the processor's {what} schema has {} bytes, it may have {bytes_max}; raise limits.sandbox.schema_bytes",
             ddl.len()
         );
         return Err(OperatorError::Unfit { code: "SCHEMA_TOO_LONG", message });

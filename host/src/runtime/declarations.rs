@@ -100,7 +100,7 @@ impl Declarations {
     fn parse(&self, name: &str, ddl: &str) -> Result<Schema, Refusal> {
         if ddl.len() > self.schema_bytes_max {
             let message = format!(
-                "a schema of state variable {name:?} has {} bytes, it may have {}; raise limits.schema_bytes",
+                "a schema of state variable {name:?} has {} bytes, it may have {}; raise limits.sandbox.schema_bytes",
                 ddl.len(),
                 self.schema_bytes_max
             );

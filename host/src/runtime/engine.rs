@@ -61,9 +61,8 @@ fn config(metering: Metering) -> Config {
     let mut config = Config::new();
 
     config.wasm_component_model(true);
-    // Python guests unwind with exceptions (CPython is built with them); no collector comes with that.
-    config.wasm_exceptions(true);
     let off = [
+        WasmFeatures::EXCEPTIONS,
         WasmFeatures::THREADS,
         WasmFeatures::SHARED_EVERYTHING_THREADS,
         WasmFeatures::MEMORY64,
@@ -135,6 +134,7 @@ mod tests {
             "(type (struct (field i32)))",
             "(type (func)) (func (param (ref 0)))",
             "(memory 1 (pagesize 1))",
+            "(tag)",
         ] {
             let component = wat::parse_str(format!("(component (core module {module}))")).unwrap();
             assert!(Component::new(&sandbox.engine, component).is_err(), "{module} compiled");

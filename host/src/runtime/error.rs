@@ -21,7 +21,9 @@ pub enum ComponentError {
         name: String,
     },
     /// Not WebAssembly, or of a kind that this host does not accept.
-    #[error("{name} is not a WebAssembly component that this host accepts: {reason}")]
+    #[error(
+        "{name} is not a WebAssembly component that this host accepts: {reason}; `tidemill build` makes one of a compiled processor"
+    )]
     Invalid {
         /// File or label of the component.
         name: String,
@@ -60,7 +62,7 @@ pub enum ComponentError {
         reason: String,
     },
     /// The file could not be read.
-    #[error("{} could not be read: {source}", path.display())]
+    #[error("{} could not be read: {source}; check the path, and that it is a file", path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -152,7 +152,7 @@ const MESSAGE_BYTES_MAX: usize = 10 << 10;
 /// Longest stack of a guest that is passed on; some hundred frames.
 const STACK_BYTES_MAX: usize = 32 << 10;
 /// Longest code of a guest that is passed on. Codes are short words.
-const CODE_BYTES_MAX: usize = 200;
+const CODE_CHARACTERS_MAX: usize = 200;
 /// Longest key in a report.
 const KEY_BYTES_MAX: usize = 1 << 10;
 /// Wasm frames in a report.
@@ -176,7 +176,7 @@ pub(super) fn guest_failure(
 ) -> OperatorError {
     OperatorError::Guest {
         export,
-        guest_code: if code.is_empty() { "USER_CODE".to_owned() } else { clean(code, CODE_BYTES_MAX) },
+        guest_code: clean_code(code),
         message: clean(message, MESSAGE_BYTES_MAX),
         stack: clean(stack, STACK_BYTES_MAX),
         key: key.map(|key| cut(&key, KEY_BYTES_MAX)),
@@ -202,7 +202,12 @@ pub(super) fn trap(
     backtrace: String,
     host: &Host,
 ) -> OperatorError {
-    let mut keys = host.keys_in_hand();
+    let mut log_tail = host.log.tail();
+    host.log.finish();
+    let mut keys = match name_key(&mut log_tail, host) {
+        Some(key) => vec![key],
+        None => host.keys_in_hand(),
+    };
     let total = keys.len();
     keys.truncate(CANDIDATES_MAX);
     let mut keys: Vec<_> = keys.iter().map(|key| cut(key, KEY_BYTES_MAX)).collect();
@@ -213,14 +218,21 @@ pub(super) fn trap(
         }
         keys.clear();
     }
-    OperatorError::Trap {
-        code,
-        export,
-        message,
-        log_tail: host.log.tail(),
-        backtrace: backtrace.into(),
-        key: keys.pop(),
-    }
+    OperatorError::Trap { code, export, message, log_tail, backtrace: backtrace.into(), key: keys.pop() }
+}
+
+/// How the last words of an SDK begin when the author's code panics; the number of the group follows.
+const PANIC: &str = "panic in group ";
+
+/// Puts the grouping key in place of the group's number in an SDK's last words, and answers it.
+fn name_key(log_tail: &mut [String], host: &Host) -> Option<String> {
+    let line = log_tail.iter_mut().rev().find(|line| line.starts_with(PANIC))?;
+    let after = line.strip_prefix(PANIC)?;
+    let end = after.find(|character: char| !character.is_ascii_digit()).unwrap_or(after.len());
+    let (group, rest) = after.split_at(end);
+    let key = host.key_of(group.parse().ok()?)?;
+    *line = format!("panic in the group of key {}{rest}", cut(&key, KEY_BYTES_MAX));
+    Some(key)
 }
 
 fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static str, String) {
@@ -233,14 +245,14 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
     match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => {
             let message = format!(
-                "one chunk of rows took more than {} ms; look for a loop without end, or raise limits.chunk_time_ms",
+                "one chunk of rows took more than {} ms; look for a loop without end, or raise limits.sandbox.chunk_time_ms",
                 limits.chunk_time_ms
             );
             return ("GUEST_DEADLINE", message);
         }
         Some(Trap::OutOfFuel) => {
             let message = format!(
-                "one chunk of rows took more than {} instructions; look for a loop without end, or raise limits.chunk_fuel",
+                "one chunk of rows took more than {} instructions; look for a loop without end, or raise limits.sandbox.chunk_fuel",
                 limits.chunk_fuel
             );
             return ("GUEST_FUEL", message);
@@ -250,6 +262,10 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
             return ("GUEST_STACK_OVERFLOW", TOO_DEEP.to_owned());
         }
         Some(Trap::StackOverflow) => return ("GUEST_STACK_OVERFLOW", TOO_DEEP.to_owned()),
+        Some(trap @ Trap::MemoryOutOfBounds) => {
+            // Compilers keep a stack of their own in memory, mostly below all else.
+            return ("GUEST_TRAP", format!("{trap}; a recursion without end can end like this, too"));
+        }
         _ => {}
     }
     if let Some(refused) = host.limiter.refused() {
@@ -259,13 +275,29 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
     // wasmtime does not export the type of this error.
     if cause.contains("fuel allocated for hostcalls") {
         let message = format!(
-            "it handed over more than {} bytes in one call; hand over less at once, or raise limits.host_call_bytes",
+            "it handed over more than {} bytes in one call; hand over less at once, or raise limits.sandbox.host_call_bytes",
             limits.host_call_bytes
         );
         return ("HOST_CALL_BYTES_EXCEEDED", message);
     }
+    // Nor of these.
+    for (what, setting) in RESOURCES {
+        if cause.contains(what) {
+            let message =
+                format!("{cause}; leave out what the processor does not use, or raise limits.sandbox.{setting}");
+            return ("GUEST_RESOURCES_EXCEEDED", message);
+        }
+    }
     ("GUEST_TRAP", cause)
 }
+
+/// What wasmtime says when there is too much of something, and the setting that bounds it.
+const RESOURCES: [(&str, &str); 4] = [
+    ("instance count", "instances"),
+    ("memory count", "memories"),
+    ("table count", "tables"),
+    ("resource table has no free keys", "wasi_resources"),
+];
 
 /// The frames by name, innermost first. wasmtime spells names out only in its own report, a line each after the first:
 /// `    0:   0x1f4 - module!function`.
@@ -278,6 +310,16 @@ fn frames(backtrace: &WasmBacktrace) -> String {
     };
     let frames: Vec<_> = report.lines().skip(1).take(FRAMES_MAX).map(function).collect();
     frames.join("\n")
+}
+
+/// A code of a guest, of nothing but letters, digits, `_`, `.` and `-`: it stands where codes of the host do, and in logs.
+fn clean_code(code: &str) -> String {
+    let plain = |character: char| match character {
+        _ if character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-') => character,
+        _ => '_',
+    };
+    let code: String = code.chars().take(CODE_CHARACTERS_MAX).map(plain).collect();
+    if code.is_empty() { "USER_CODE".to_owned() } else { code }
 }
 
 /// Whether one function is on the stack again and again.
@@ -319,6 +361,13 @@ mod tests {
         assert_eq!(guest_code, "USER_CODE");
         assert_eq!(message, "a\u{fffd}[31m\nb");
         assert!(stack.len() < STACK_BYTES_MAX + 40 && stack.ends_with("bytes more)"));
+    }
+
+    #[test]
+    fn a_code_cannot_forge_lines_of_the_host() {
+        assert_eq!(clean_code("\u{1b}[2J\nerror[X]"), "__2J_error_X_");
+        assert_eq!(clean_code("ILLEGAL_STATE_STORE_VALUE.NULL_VALUE"), "ILLEGAL_STATE_STORE_VALUE.NULL_VALUE");
+        assert_eq!(clean_code(&"x".repeat(1_000)).len(), CODE_CHARACTERS_MAX);
     }
 
     #[test]

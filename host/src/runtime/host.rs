@@ -188,6 +188,12 @@ impl Host {
         }
     }
 
+    /// The grouping key of a group that the guest names, as JSON.
+    pub(super) fn key_of(&self, id: u32) -> Option<String> {
+        let Stage::Batch(batch) = &self.stage else { return None };
+        batch.feed.group(id).map(|group| batch.key_json(group))
+    }
+
     /// The grouping keys that the guest has in hand, as JSON.
     pub(super) fn keys_in_hand(&self) -> Vec<String> {
         match &self.stage {
@@ -230,7 +236,7 @@ impl Cursors {
             let limit = || {
                 let max = self.open_max;
                 let message =
-                    format!("more than {max} lists or maps are being read at once; raise limits.open_cursors");
+                    format!("more than {max} lists or maps are being read at once; raise limits.sandbox.open_cursors");
                 Refusal::trap("OPEN_CURSORS_EXCEEDED", message)
             };
             self.open.remove(&left.ok_or_else(limit)?);
@@ -331,7 +337,7 @@ pub(super) fn charge(store: &mut StoreContextMut<'_, Host>, bytes: usize) -> was
     let Some(left) = meter.host_calls_left.checked_sub(1) else {
         let max = meter.chunk_host_calls;
         let message =
-            format!("one chunk of rows took more than {max} calls of the host; raise limits.chunk_host_calls");
+            format!("one chunk of rows took more than {max} calls of the host; raise limits.sandbox.chunk_host_calls");
         return Err(Refusal::trap("HOST_CALLS_EXCEEDED", message).into_trap());
     };
     meter.host_calls_left = left;

@@ -84,7 +84,8 @@ impl Instance {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(failure)) => {
                 let Failure { of, code, message, stack } = failure;
-                Err(guest_failure(export, &code, &message, &stack, of.and_then(|group| key_of(host, group))))
+                host.log.finish();
+                Err(guest_failure(export, &code, &message, &stack, of.and_then(|group| host.key_of(group))))
             }
             Err(error) => Err(report(error, export, host, &self.limits)),
         }
@@ -96,11 +97,6 @@ impl Instance {
             _ => Err(OperatorError::Host("the batch is not open".into())),
         }
     }
-}
-
-fn key_of(host: &Host, id: u32) -> Option<String> {
-    let Stage::Batch(batch) = &host.stage else { return None };
-    batch.feed.group(id).map(|group| batch.key_json(group))
 }
 
 fn host(ready: &Ready, query: &QueryInfo, place: Place, time: TimerValues) -> Host {

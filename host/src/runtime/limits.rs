@@ -45,13 +45,13 @@ pub struct Limits {
 
 /// A JavaScript guest lets its heap grow to about 95 MiB before it collects for the first time.
 const MEMORY_BYTES: usize = 128 << 20;
-/// CPython has about 7,700 functions in its table.
+/// CPython has about 7,700 functions in its table; large compiled programs some ten thousand.
 const TABLE_ELEMENTS: usize = 100_000;
 /// A Python component has two memories, its own and that of its adapters; the rest is for composed components.
 const MEMORIES: usize = 8;
 /// As [`MEMORIES`], with a table for each core module and for the shims of the component.
 const TABLES: usize = 64;
-/// A Python component consists of some forty core modules.
+/// A Python component has 14 core modules; one that is composed of several has a few times that.
 const INSTANCES: usize = 256;
 /// A chunk is 128 KiB: milliseconds for any language. Ten seconds are a loop that does not end, or a machine so busy
 /// that stopping is right.
@@ -147,7 +147,7 @@ impl ResourceLimiter for Limiter {
         let total = self.memory_bytes.saturating_add(more);
         if total > self.memory_bytes_max {
             self.refused = Some(format!(
-                "it asked for {total} bytes of memory, it may have {}; keep less in memory, or raise limits.memory_bytes",
+                "it asked for {total} bytes of memory, it may have {}; keep less in memory, or raise limits.sandbox.memory_bytes",
                 self.memory_bytes_max
             ));
             return Ok(false);
@@ -170,7 +170,7 @@ impl ResourceLimiter for Limiter {
         let allowed = desired <= self.table_elements_max;
         if !allowed {
             self.refused = Some(format!(
-                "it asked for a table of {desired} elements, it may have {}; raise limits.table_elements",
+                "it asked for a table of {desired} elements, it may have {}; raise limits.sandbox.table_elements",
                 self.table_elements_max
             ));
         }
@@ -211,7 +211,7 @@ mod tests {
     fn what_was_refused_names_the_setting() {
         let mut limiter = limiter(100);
         assert!(!limiter.memory_growing(0, 101, None).unwrap());
-        assert!(limiter.refused().unwrap().contains("limits.memory_bytes"));
+        assert!(limiter.refused().unwrap().contains("limits.sandbox.memory_bytes"));
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Lines {
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
             let text = format!(
-                "{dropped} lines of the processor were dropped: the batch has used up limits.log_lines or limits.log_bytes"
+                "{dropped} lines of the processor were dropped: the batch has used up limits.sandbox.log_lines or limits.sandbox.log_bytes"
             );
             emit(&self.origin, Level::Warn, &text);
         }

@@ -96,7 +96,7 @@ fn a_guest_that_is_refused_memory_and_dies_is_out_of_memory() {
     let grow = "(if (i32.eq (memory.grow (i32.const 10000)) (i32.const -1)) (then unreachable)) (i32.const 128)";
     let error = failure(Metering::Epoch, Limits::default(), grow);
     assert_eq!(error.code(), "GUEST_MEMORY");
-    assert!(error.to_string().contains("limits.memory_bytes"), "{error}");
+    assert!(error.to_string().contains("limits.sandbox.memory_bytes"), "{error}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_failure_that_is_answered_is_the_guests_own() {
     match failure_with(Metering::Epoch, Limits::default(), &parts) {
         OperatorError::Guest { export, guest_code, message, key, .. } => {
             assert_eq!(export, "handle-input-rows");
-            assert_eq!((guest_code.as_str(), message.as_str(), key), ("last words", "last words", None));
+            assert_eq!((guest_code.as_str(), message.as_str(), key), ("last_words", "last words", None));
         }
         other => panic!("not the guest's: {other}"),
     }

@@ -43,7 +43,7 @@ pub enum StateError {
     },
     /// A batch or a key outgrew a limit.
     #[error(
-        "{what} by {} exceed the limit of {limit} ({name}); raise the limit, or keep less state per key or batch",
+        "{what} of {} exceed the limit of {limit}; write less in one batch, or raise limits.state.{name}",
         subject(variable)
     )]
     Limit {
@@ -184,7 +184,7 @@ impl StateError {
 }
 
 fn subject(variable: &Option<String>) -> String {
-    variable.as_ref().map_or_else(|| "the batch".to_owned(), |name| format!("state variable {name:?}"))
+    variable.as_ref().map_or_else(|| "this batch".to_owned(), |name| format!("state variable {name:?}"))
 }
 
 fn has(ttl: bool) -> &'static str {

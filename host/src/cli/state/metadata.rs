@@ -65,7 +65,8 @@ fn document(query: &StoppedQuery, path: &Path) -> anyhow::Result<Map<String, Val
         add("stateRows", json!(step.state_rows));
     }
     let sources = query.sources().map_err(query_failed)?;
-    let sources = sources.iter().map(|part| json!({ "role": part.role, "source": part.source, "lastRead": part.range.at }));
+    let sources =
+        sources.iter().map(|part| json!({ "role": part.role, "source": part.source, "lastRead": part.range.at }));
     add("sources", sources.collect());
     let sinks = last.sinks.iter().map(|part| json!({ "role": part.role, "sink": part.sink, "rows": part.rows_total }));
     add("sinks", sinks.collect());
@@ -75,7 +76,9 @@ fn document(query: &StoppedQuery, path: &Path) -> anyhow::Result<Map<String, Val
 /// `name  value`; of a list one line per element, of an object one per field.
 fn lines_of(text: &mut String, name: &str, value: &Value) {
     const NAME_WIDTH: usize = 16;
-    let mut line = |name: &str, value: &str| text.push_str(format!("{name:NAME_WIDTH$}  {}\n", plain(value)).trim_end_matches(' '));
+    let mut line = |name: &str, value: &str| {
+        text.push_str(format!("{name:NAME_WIDTH$}  {}\n", plain(value)).trim_end_matches(' '))
+    };
     match value {
         Value::Null => line(name, "none"),
         Value::String(value) => line(name, value),

@@ -167,6 +167,11 @@ impl Checkpoint {
         staging::keep(self.disk.as_ref(), &dir, names).map_err(|source| CheckpointError::Disk { path: dir, source })
     }
 
+    /// Where kept programs are.
+    pub fn components_dir(&self) -> PathBuf {
+        self.path.join(COMPONENTS)
+    }
+
     /// Keeps the program of this identity for as long as a retained batch names it. Durable when this returns.
     ///
     /// # Errors
@@ -192,7 +197,7 @@ impl Checkpoint {
     }
 
     fn in_components<T>(&self, step: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, CheckpointError> {
-        let dir = self.path.join(COMPONENTS);
+        let dir = self.components_dir();
         step(&dir).map_err(|source| CheckpointError::Disk { path: dir, source })
     }
 

@@ -31,10 +31,7 @@ const UNSUPPORTED: [(&str, &str); 14] = [
 /// Reads a list of columns, also when it is wrapped in `STRUCT<...>`.
 pub(in super::super) fn parse(text: &str) -> Result<Schema, SchemaError> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(SchemaError::TextTooLong {
-            bytes: text.len(),
-            bytes_max: TEXT_BYTES_MAX,
-        });
+        return Err(SchemaError::TextTooLong { bytes: text.len(), bytes_max: TEXT_BYTES_MAX });
     }
     let mut tokens = Tokens::new(text);
     let (now, next) = (tokens.next()?, tokens.next()?);
@@ -86,9 +83,7 @@ impl<'t> Parser<'t> {
             Token::Word(word) => (*word).to_owned(),
             Token::Quoted(name) => name.clone(),
             _ => {
-                return Err(self.unexpected(
-                    "a column name (in back-quotes if it is not letters, digits and `_`)",
-                ));
+                return Err(self.unexpected("a column name (in back-quotes if it is not letters, digits and `_`)"));
             }
         };
         self.advance()?;
@@ -112,11 +107,7 @@ impl<'t> Parser<'t> {
             }
             self.advance()?;
         }
-        Ok(Field {
-            name,
-            data_type,
-            nullable,
-        })
+        Ok(Field { name, data_type, nullable })
     }
 
     fn data_type(&mut self, nesting_left: usize) -> Result<DataType, SchemaError> {
@@ -163,9 +154,7 @@ impl<'t> Parser<'t> {
     /// `ARRAY<type>`, `MAP<type, type>` or `STRUCT<columns>`
     fn nested(&mut self, name: &str, nesting_left: usize) -> Result<DataType, SchemaError> {
         let Some(left) = nesting_left.checked_sub(1) else {
-            return Err(self.error(format!(
-                "ARRAY, MAP and STRUCT nest more than {NESTING_MAX} deep"
-            )));
+            return Err(self.error(format!("ARRAY, MAP and STRUCT nest more than {NESTING_MAX} deep")));
         };
         self.advance()?;
         self.expect('<')?;

@@ -37,15 +37,7 @@ impl Display for DataType {
 }
 
 fn columns(schema: &Schema, between: &str, f: &mut Formatter<'_>) -> fmt::Result {
-    for (
-        index,
-        Field {
-            name,
-            data_type,
-            nullable,
-        },
-    ) in schema.fields().iter().enumerate()
-    {
+    for (index, Field { name, data_type, nullable }) in schema.fields().iter().enumerate() {
         if index > 0 {
             f.write_str(", ")?;
         }

@@ -41,10 +41,7 @@ impl<'t> Tokens<'t> {
         self.at += rest.len() - rest.trim_start().len();
         let (rest, at) = (self.rest(), self.at);
         let Some(first) = rest.chars().next() else {
-            return Ok(Spanned {
-                token: Token::End,
-                at,
-            });
+            return Ok(Spanned { token: Token::End, at });
         };
         let token = if is_word(first) {
             let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
@@ -69,11 +66,7 @@ impl<'t> Tokens<'t> {
         if excerpt.len() < rest.len() {
             excerpt.push_str("...");
         }
-        SchemaError::Syntax {
-            position: self.position(at),
-            excerpt,
-            problem: problem.into(),
-        }
+        SchemaError::Syntax { position: self.position(at), excerpt, problem: problem.into() }
     }
 
     /// The character, counted from 1, at byte `at`.

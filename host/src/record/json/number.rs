@@ -60,22 +60,16 @@ pub(super) fn decimal_from_text(text: &str, precision: u8, scale: u8) -> Option<
         None => (false, text),
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    let all_digits =
-        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     if !all_digits(whole) || !all_digits(fraction) {
         return None;
     }
     let fraction = if digits.contains('.') { fraction } else { "" };
     let missing = usize::from(scale).checked_sub(fraction.len())?;
-    let digits = whole
-        .bytes()
-        .chain(fraction.bytes())
-        .chain(std::iter::repeat_n(b'0', missing));
+    let digits = whole.bytes().chain(fraction.bytes()).chain(std::iter::repeat_n(b'0', missing));
     let magnitude = digits
         .map(|digit| i128::from(digit - b'0'))
-        .try_fold(0_i128, |value, digit| {
-            value.checked_mul(10)?.checked_add(digit)
-        })?;
+        .try_fold(0_i128, |value, digit| value.checked_mul(10)?.checked_add(digit))?;
     let unscaled = if negative { -magnitude } else { magnitude };
     fits_precision(unscaled, precision).then_some(unscaled)
 }

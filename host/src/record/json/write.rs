@@ -7,8 +7,8 @@ use super::super::calendar::{format_date, format_timestamp};
 use super::super::error::RowFault;
 use super::super::packed::RowLayout;
 use super::super::packed::cell::{
-    SLOT_DECIMAL_PRECISION_MAX, Zero, read_boolean, read_double, read_float, read_integer,
-    read_part_decimal, read_slot_decimal, read_string,
+    SLOT_DECIMAL_PRECISION_MAX, Zero, read_boolean, read_double, read_float, read_integer, read_part_decimal,
+    read_slot_decimal, read_string,
 };
 use super::super::packed::reader::{RowReader, array_row, map_arrays};
 use super::super::schema::{DataType, Schema};
@@ -26,19 +26,14 @@ fn row_value(row: &[u8], schema: &Schema) -> Result<Value, RowFault> {
     let mut reader = RowReader::new(row, schema.len())?;
     let mut object = Map::with_capacity(schema.len());
     for (column, field) in schema.fields().iter().enumerate() {
-        let value = cell_value(&mut reader, column, &field.data_type)
-            .map_err(|fault| fault.within(&field.name))?;
+        let value = cell_value(&mut reader, column, &field.data_type).map_err(|fault| fault.within(&field.name))?;
         object.insert(field.name.clone(), value);
     }
     reader.finish()?;
     Ok(Value::Object(object))
 }
 
-fn cell_value(
-    reader: &mut RowReader<'_>,
-    column: usize,
-    data_type: &DataType,
-) -> Result<Value, RowFault> {
+fn cell_value(reader: &mut RowReader<'_>, column: usize, data_type: &DataType) -> Result<Value, RowFault> {
     let Some(slot) = reader.cell(column)? else {
         return Ok(Value::Null);
     };
@@ -53,15 +48,11 @@ fn cell_value(
         DataType::Date => Value::from(format_date(read_integer(slot)?)),
         DataType::Timestamp => Value::from(format_timestamp(slot.cast_signed())),
         DataType::Decimal { precision, scale } if *precision <= SLOT_DECIMAL_PRECISION_MAX => {
-            Value::from(decimal_to_text(
-                read_slot_decimal(slot, *precision)?,
-                *scale,
-            ))
+            Value::from(decimal_to_text(read_slot_decimal(slot, *precision)?, *scale))
         }
-        DataType::Decimal { precision, scale } => Value::from(decimal_to_text(
-            read_part_decimal(reader.part(slot)?, *precision)?,
-            *scale,
-        )),
+        DataType::Decimal { precision, scale } => {
+            Value::from(decimal_to_text(read_part_decimal(reader.part(slot)?, *precision)?, *scale))
+        }
         DataType::String => Value::from(read_string(reader.part(slot)?)?),
         DataType::Binary => Value::from(BASE64_STANDARD.encode(reader.part(slot)?)),
         DataType::Array(element) => Value::Array(array_values(reader.part(slot)?, element)?),
@@ -87,17 +78,11 @@ fn map_value(part: &[u8], key: &DataType, value: &DataType) -> Result<Value, Row
     let keys = array_values(keys, key).map_err(|fault| fault.within("key"))?;
     let values = array_values(values, value).map_err(|fault| fault.within("value"))?;
     if keys.len() != values.len() {
-        return Err(RowFault::invalid(
-            "the map has another number of keys than of values",
-        ));
+        return Err(RowFault::invalid("the map has another number of keys than of values"));
     }
     let entries = keys.into_iter().zip(values);
     if *key != DataType::String {
-        return Ok(Value::Array(
-            entries
-                .map(|(key, value)| Value::Array(vec![key, value]))
-                .collect(),
-        ));
+        return Ok(Value::Array(entries.map(|(key, value)| Value::Array(vec![key, value])).collect()));
     }
     let mut object = Map::new();
     for (key, value) in entries {

@@ -32,9 +32,7 @@ const POWERS_OF_TEN: [i128; DECIMAL_PRECISION_MAX as usize + 1] = {
 
 /// Whether an unscaled decimal has at most `precision` digits.
 pub(in super::super) fn fits_precision(unscaled: i128, precision: u8) -> bool {
-    POWERS_OF_TEN
-        .get(usize::from(precision))
-        .is_some_and(|bound| unscaled.unsigned_abs() < bound.unsigned_abs())
+    POWERS_OF_TEN.get(usize::from(precision)).is_some_and(|bound| unscaled.unsigned_abs() < bound.unsigned_abs())
 }
 
 /// The slot of a floating-point value.
@@ -59,8 +57,7 @@ pub(in super::super) fn read_boolean(slot: u64) -> Result<bool, RowFault> {
 /// An integer of any width from a slot, where it is sign-extended.
 pub(in super::super) fn read_integer<T: TryFrom<i64>>(slot: u64) -> Result<T, RowFault> {
     let value = slot.cast_signed();
-    T::try_from(value)
-        .map_err(|_| RowFault::invalid(format!("{value} is out of range of the type")))
+    T::try_from(value).map_err(|_| RowFault::invalid(format!("{value} is out of range of the type")))
 }
 
 pub(in super::super) fn read_double(slot: u64, zero: Zero) -> Result<f64, RowFault> {
@@ -80,9 +77,7 @@ pub(in super::super) fn read_float(slot: u64, zero: Zero) -> Result<f32, RowFaul
     if f64::from(float).to_bits() == slot || value.is_nan() {
         Ok(float)
     } else {
-        Err(RowFault::invalid(format!(
-            "{value:?} is not a 32-bit floating-point value"
-        )))
+        Err(RowFault::invalid(format!("{value:?} is not a 32-bit floating-point value")))
     }
 }
 
@@ -93,11 +88,7 @@ pub(in super::super) fn read_slot_decimal(slot: u64, precision: u8) -> Result<i1
 
 /// An unscaled decimal of more than 18 digits from its part: big-endian, of the least length.
 pub(in super::super) fn read_part_decimal(part: &[u8], precision: u8) -> Result<i128, RowFault> {
-    let mut bytes = [if part.first().is_some_and(|first| *first >= 0x80) {
-        0xff
-    } else {
-        0
-    }; size_of::<i128>()];
+    let mut bytes = [if part.first().is_some_and(|first| *first >= 0x80) { 0xff } else { 0 }; size_of::<i128>()];
     let begin = bytes.len().checked_sub(part.len());
     let Some(target) = begin.and_then(|begin| bytes.get_mut(begin..)) else {
         return Err(RowFault::invalid("a decimal of more than 16 bytes"));
@@ -105,9 +96,7 @@ pub(in super::super) fn read_part_decimal(part: &[u8], precision: u8) -> Result<
     target.copy_from_slice(part);
     let unscaled = i128::from_be_bytes(bytes);
     if part.len() != decimal_part_length(unscaled) {
-        return Err(RowFault::invalid(
-            "a decimal that does not have the least number of bytes",
-        ));
+        return Err(RowFault::invalid("a decimal that does not have the least number of bytes"));
     }
     check_precision(unscaled, precision)
 }
@@ -115,11 +104,7 @@ pub(in super::super) fn read_part_decimal(part: &[u8], precision: u8) -> Result<
 /// Appends the part of a decimal of more than 18 digits.
 pub(in super::super) fn push_decimal_part(unscaled: i128, out: &mut Vec<u8>) {
     let bytes = unscaled.to_be_bytes();
-    out.extend(
-        bytes
-            .iter()
-            .skip(bytes.len() - decimal_part_length(unscaled)),
-    );
+    out.extend(bytes.iter().skip(bytes.len() - decimal_part_length(unscaled)));
 }
 
 /// Bytes that hold the value and its sign.
@@ -133,17 +118,11 @@ fn check_precision(unscaled: i128, precision: u8) -> Result<i128, RowFault> {
     if fits_precision(unscaled, precision) {
         Ok(unscaled)
     } else {
-        Err(RowFault::invalid(format!(
-            "a decimal of more than {precision} digits"
-        )))
+        Err(RowFault::invalid(format!("a decimal of more than {precision} digits")))
     }
 }
 
 pub(in super::super) fn read_string(part: &[u8]) -> Result<&str, RowFault> {
-    std::str::from_utf8(part).map_err(|e| {
-        RowFault::invalid(format!(
-            "the string is not UTF-8 from byte {}",
-            e.valid_up_to()
-        ))
-    })
+    std::str::from_utf8(part)
+        .map_err(|e| RowFault::invalid(format!("the string is not UTF-8 from byte {}", e.valid_up_to())))
 }

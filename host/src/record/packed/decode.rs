@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
-    Int8Array, Int16Array, Int32Array, Int64Array, ListArray, MapArray, RecordBatch,
-    RecordBatchOptions, StringArray, StructArray, TimestampMicrosecondArray,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array,
+    Int16Array, Int32Array, Int64Array, ListArray, MapArray, RecordBatch, RecordBatchOptions, StringArray, StructArray,
+    TimestampMicrosecondArray,
 };
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder, OffsetBuffer};
 use arrow_schema::ArrowError;
@@ -14,8 +14,8 @@ use super::super::arrow::{UTC, element_field, entries_field, entry_fields, field
 use super::super::error::RowFault;
 use super::super::schema::{DataType, Schema};
 use super::cell::{
-    SLOT_DECIMAL_PRECISION_MAX, Zero, read_boolean, read_double, read_float, read_integer,
-    read_part_decimal, read_slot_decimal,
+    SLOT_DECIMAL_PRECISION_MAX, Zero, read_boolean, read_double, read_float, read_integer, read_part_decimal,
+    read_slot_decimal,
 };
 use super::layout::RowLayout;
 use super::reader::{RowReader, array_row, map_arrays};
@@ -28,10 +28,7 @@ const DECODED_BYTES_MAX: usize = 1 << 30;
 ///
 /// # Errors
 /// A row that does not fit the layout, or more than a GiB of batch; use [`RowDecoder`] to cut batches by size.
-pub fn decode_rows<'a>(
-    layout: &RowLayout,
-    rows: impl IntoIterator<Item = &'a [u8]>,
-) -> Result<RecordBatch, RowFault> {
+pub fn decode_rows<'a>(layout: &RowLayout, rows: impl IntoIterator<Item = &'a [u8]>) -> Result<RecordBatch, RowFault> {
     let mut decoder = RowDecoder::new(layout);
     for row in rows {
         decoder.push(row)?;
@@ -53,12 +50,7 @@ impl RowDecoder {
     #[must_use]
     pub fn new(layout: &RowLayout) -> Self {
         let columns = columns_of(layout.schema());
-        Self {
-            layout: layout.clone(),
-            columns,
-            rows: 0,
-            bytes: 0,
-        }
+        Self { layout: layout.clone(), columns, rows: 0, bytes: 0 }
     }
 
     /// Adds a row.
@@ -66,12 +58,7 @@ impl RowDecoder {
     /// # Errors
     /// A row that does not fit the layout; the decoder is then of no further use.
     pub fn push(&mut self, row: &[u8]) -> Result<(), RowFault> {
-        push_row(
-            row,
-            self.layout.schema(),
-            &mut self.columns,
-            &mut self.bytes,
-        )?;
+        push_row(row, self.layout.schema(), &mut self.columns, &mut self.bytes)?;
         self.rows += 1;
         Ok(())
     }
@@ -126,19 +113,10 @@ enum Cells {
 }
 
 fn columns_of(schema: &Schema) -> Vec<Column> {
-    schema
-        .fields()
-        .iter()
-        .map(|field| Column::new(&field.data_type))
-        .collect()
+    schema.fields().iter().map(|field| Column::new(&field.data_type)).collect()
 }
 
-fn push_row(
-    row: &[u8],
-    schema: &Schema,
-    columns: &mut [Column],
-    bytes: &mut usize,
-) -> Result<(), RowFault> {
+fn push_row(row: &[u8], schema: &Schema, columns: &mut [Column], bytes: &mut usize) -> Result<(), RowFault> {
     let mut reader = RowReader::new(row, schema.len())?;
     for (position, (field, column)) in schema.fields().iter().zip(columns).enumerate() {
         let pushed = match reader.cell(position) {
@@ -152,18 +130,11 @@ fn push_row(
 }
 
 /// Pushes the elements of an array; the answer is their number.
-fn push_array(
-    part: &[u8],
-    element: &DataType,
-    child: &mut Column,
-    bytes: &mut usize,
-) -> Result<usize, RowFault> {
+fn push_array(part: &[u8], element: &DataType, child: &mut Column, bytes: &mut usize) -> Result<usize, RowFault> {
     let (count, row) = array_row(part)?;
     let mut reader = RowReader::new(row, count)?;
     for index in 0..count {
-        let pushed = reader
-            .cell(index)
-            .and_then(|cell| child.push(cell, &mut reader, element, bytes));
+        let pushed = reader.cell(index).and_then(|cell| child.push(cell, &mut reader, element, bytes));
         pushed.map_err(|fault| fault.within(&format!("[{index}]")))?;
     }
     reader.finish()?;
@@ -183,15 +154,10 @@ impl Column {
             DataType::Decimal { .. } => Cells::Decimal(Vec::new()),
             DataType::String | DataType::Binary => Cells::Bytes(vec![0], Vec::new()),
             DataType::Array(element) => Cells::Array(vec![0], Box::new(Self::new(element))),
-            DataType::Map(key, value) => {
-                Cells::Map(vec![0], Box::new([Self::new(key), Self::new(value)]))
-            }
+            DataType::Map(key, value) => Cells::Map(vec![0], Box::new([Self::new(key), Self::new(value)])),
             DataType::Struct(schema) => Cells::Struct(columns_of(schema)),
         };
-        Self {
-            nulls: NullBufferBuilder::new(0),
-            cells,
-        }
+        Self { nulls: NullBufferBuilder::new(0), cells }
     }
 
     fn push(
@@ -232,15 +198,9 @@ impl Column {
             (Cells::Map(ends, children), DataType::Map(key, value)) => {
                 let (keys, values) = map_arrays(reader.part(slot)?)?;
                 let [key_column, value_column] = children.as_mut();
-                let count = push_array(keys, key, key_column, bytes)
-                    .map_err(|fault| fault.within("key"))?;
-                if push_array(values, value, value_column, bytes)
-                    .map_err(|fault| fault.within("value"))?
-                    != count
-                {
-                    return Err(RowFault::invalid(
-                        "the map has another number of keys than of values",
-                    ));
+                let count = push_array(keys, key, key_column, bytes).map_err(|fault| fault.within("key"))?;
+                if push_array(values, value, value_column, bytes).map_err(|fault| fault.within("value"))? != count {
+                    return Err(RowFault::invalid("the map has another number of keys than of values"));
                 }
                 push_end(ends, count)?;
             }
@@ -264,12 +224,8 @@ impl Column {
             Cells::Float32(values) => values.push(0.0),
             Cells::Float64(values) => values.push(0.0),
             Cells::Decimal(values) => values.push(0),
-            Cells::Bytes(ends, _) | Cells::Array(ends, _) | Cells::Map(ends, _) => {
-                push_end(ends, 0)?
-            }
-            Cells::Struct(columns) => columns
-                .iter_mut()
-                .try_for_each(|column| column.push_null(bytes))?,
+            Cells::Bytes(ends, _) | Cells::Array(ends, _) | Cells::Map(ends, _) => push_end(ends, 0)?,
+            Cells::Struct(columns) => columns.iter_mut().try_for_each(|column| column.push_null(bytes))?,
         }
         self.nulls.append_null();
         Ok(())
@@ -280,18 +236,14 @@ impl Column {
         let length = self.nulls.len();
         let nulls = self.nulls.finish();
         let array: Result<ArrayRef, ArrowError> = match (self.cells, data_type) {
-            (Cells::Boolean(mut values), _) => {
-                Ok(Arc::new(BooleanArray::new(values.finish(), nulls)))
-            }
+            (Cells::Boolean(mut values), _) => Ok(Arc::new(BooleanArray::new(values.finish(), nulls))),
             (Cells::Int8(values), _) => Ok(Arc::new(Int8Array::new(values.into(), nulls))),
             (Cells::Int16(values), _) => Ok(Arc::new(Int16Array::new(values.into(), nulls))),
-            (Cells::Int32(values), DataType::Date) => {
-                Ok(Arc::new(Date32Array::new(values.into(), nulls)))
-            }
+            (Cells::Int32(values), DataType::Date) => Ok(Arc::new(Date32Array::new(values.into(), nulls))),
             (Cells::Int32(values), _) => Ok(Arc::new(Int32Array::new(values.into(), nulls))),
-            (Cells::Int64(values), DataType::Timestamp) => Ok(Arc::new(
-                TimestampMicrosecondArray::new(values.into(), nulls).with_timezone(UTC),
-            )),
+            (Cells::Int64(values), DataType::Timestamp) => {
+                Ok(Arc::new(TimestampMicrosecondArray::new(values.into(), nulls).with_timezone(UTC)))
+            }
             (Cells::Int64(values), _) => Ok(Arc::new(Int64Array::new(values.into(), nulls))),
             (Cells::Float32(values), _) => Ok(Arc::new(Float32Array::new(values.into(), nulls))),
             (Cells::Float64(values), _) => Ok(Arc::new(Float64Array::new(values.into(), nulls))),
@@ -301,12 +253,10 @@ impl Column {
                     .map(|array| Arc::new(array) as ArrayRef)
             }
             (Cells::Bytes(ends, values), DataType::String) => {
-                StringArray::try_new(offsets(ends), values.into(), nulls)
-                    .map(|array| Arc::new(array) as ArrayRef)
+                StringArray::try_new(offsets(ends), values.into(), nulls).map(|array| Arc::new(array) as ArrayRef)
             }
             (Cells::Bytes(ends, values), _) => {
-                BinaryArray::try_new(offsets(ends), values.into(), nulls)
-                    .map(|array| Arc::new(array) as ArrayRef)
+                BinaryArray::try_new(offsets(ends), values.into(), nulls).map(|array| Arc::new(array) as ArrayRef)
             }
             (Cells::Array(ends, child), DataType::Array(element)) => {
                 let field = Arc::new(element_field(element));
@@ -318,21 +268,14 @@ impl Column {
                 let arrays = vec![keys.finish(key)?, values.finish(value)?];
                 StructArray::try_new(entry_fields(key, value), arrays, None)
                     .and_then(|entries| {
-                        MapArray::try_new(
-                            Arc::new(entries_field(key, value)),
-                            offsets(ends),
-                            entries,
-                            nulls,
-                            false,
-                        )
+                        MapArray::try_new(Arc::new(entries_field(key, value)), offsets(ends), entries, nulls, false)
                     })
                     .map(|array| Arc::new(array) as ArrayRef)
             }
             (Cells::Struct(columns), DataType::Struct(schema)) => {
                 let fields = schema.fields().iter().map(field_to_arrow).collect();
                 let arrays = arrays_of(schema, columns)?;
-                StructArray::try_new_with_length(fields, arrays, nulls, length)
-                    .map(|array| Arc::new(array) as ArrayRef)
+                StructArray::try_new_with_length(fields, arrays, nulls, length).map(|array| Arc::new(array) as ArrayRef)
             }
             _ => return Err(RowFault::invalid("the type is not the column's")),
         };
@@ -346,11 +289,7 @@ impl Cells {
         match self {
             Self::Boolean(_) | Self::Int8(_) | Self::Struct(_) => 1,
             Self::Int16(_) => 2,
-            Self::Int32(_)
-            | Self::Float32(_)
-            | Self::Bytes(..)
-            | Self::Array(..)
-            | Self::Map(..) => 4,
+            Self::Int32(_) | Self::Float32(_) | Self::Bytes(..) | Self::Array(..) | Self::Map(..) => 4,
             Self::Int64(_) | Self::Float64(_) => 8,
             Self::Decimal(_) => 16,
         }
@@ -360,9 +299,7 @@ impl Cells {
 fn arrays_of(schema: &Schema, columns: Vec<Column>) -> Result<Vec<ArrayRef>, RowFault> {
     let fields = schema.fields().iter();
     let array = |(column, field): (Column, &super::super::schema::Field)| {
-        column
-            .finish(&field.data_type)
-            .map_err(|fault| fault.within(&field.name))
+        column.finish(&field.data_type).map_err(|fault| fault.within(&field.name))
     };
     columns.into_iter().zip(fields).map(array).collect()
 }
@@ -372,19 +309,13 @@ fn charge(more: usize, bytes: &mut usize) -> Result<(), RowFault> {
     if *bytes <= DECODED_BYTES_MAX {
         Ok(())
     } else {
-        Err(RowFault::invalid(
-            "the decoded rows take more than 1 GiB; decode fewer at once",
-        ))
+        Err(RowFault::invalid("the decoded rows take more than 1 GiB; decode fewer at once"))
     }
 }
 
 fn push_end(ends: &mut Vec<i32>, length: usize) -> Result<(), RowFault> {
-    let end = i32::try_from(length)
-        .ok()
-        .and_then(|length| ends.last()?.checked_add(length));
-    ends.push(end.ok_or_else(|| {
-        RowFault::invalid("the decoded rows take more than 2 GiB; decode fewer at once")
-    })?);
+    let end = i32::try_from(length).ok().and_then(|length| ends.last()?.checked_add(length));
+    ends.push(end.ok_or_else(|| RowFault::invalid("the decoded rows take more than 2 GiB; decode fewer at once"))?);
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, TimestampMicrosecondType,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType,
 };
 use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -42,12 +42,9 @@ impl RowEncoder {
             return Err(EncodeError::SchemaMismatch { found, wanted });
         }
         let rows = batch.num_rows();
-        let bytes = batch
-            .columns()
-            .iter()
-            .fold(row_bytes(rows, batch.num_columns()), |sum, column| {
-                sum.saturating_add(packed_bytes_max(column.as_ref()))
-            });
+        let bytes = batch.columns().iter().fold(row_bytes(rows, batch.num_columns()), |sum, column| {
+            sum.saturating_add(packed_bytes_max(column.as_ref()))
+        });
         if bytes > u64::from(u32::MAX) {
             return Err(EncodeError::BatchTooLarge { bytes });
         }
@@ -77,23 +74,12 @@ impl RowEncoder {
             return Ok(());
         }
         let bad_row = |row| {
-            let (field, _) = schema
-                .fields()
-                .iter()
-                .zip(&self.columns)
-                .find(|(_, column)| column.repeats_key_at(row))?;
-            Some(BadRow {
-                row,
-                column: field.name.clone(),
-                problem: "a key of the MAP is there twice",
-            })
+            let (field, _) =
+                schema.fields().iter().zip(&self.columns).find(|(_, column)| column.repeats_key_at(row))?;
+            Some(BadRow { row, column: field.name.clone(), problem: "a key of the MAP is there twice" })
         };
         let rows: Vec<_> = (0..self.rows).filter_map(bad_row).collect();
-        if rows.is_empty() {
-            Ok(())
-        } else {
-            Err(EncodeError::BadRows(rows))
-        }
+        if rows.is_empty() { Ok(()) } else { Err(EncodeError::BadRows(rows)) }
     }
 }
 
@@ -134,10 +120,7 @@ struct MapCells {
 
 fn columns_of(schema: &Schema, arrays: &[arrow_array::ArrayRef], zero: Zero) -> Vec<Column> {
     let fields = schema.fields().iter();
-    fields
-        .zip(arrays)
-        .map(|(field, array)| Column::new(&field.data_type, array.as_ref(), zero))
-        .collect()
+    fields.zip(arrays).map(|(field, array)| Column::new(&field.data_type, array.as_ref(), zero)).collect()
 }
 
 impl Column {
@@ -150,18 +133,9 @@ impl Column {
             DataType::Int => Cells::Int32(array.as_primitive::<Int32Type>().values().clone()),
             DataType::Date => Cells::Int32(array.as_primitive::<Date32Type>().values().clone()),
             DataType::BigInt => Cells::Int64(array.as_primitive::<Int64Type>().values().clone()),
-            DataType::Timestamp => Cells::Int64(
-                array
-                    .as_primitive::<TimestampMicrosecondType>()
-                    .values()
-                    .clone(),
-            ),
-            DataType::Float => {
-                Cells::Float32(array.as_primitive::<Float32Type>().values().clone(), zero)
-            }
-            DataType::Double => {
-                Cells::Float64(array.as_primitive::<Float64Type>().values().clone(), zero)
-            }
+            DataType::Timestamp => Cells::Int64(array.as_primitive::<TimestampMicrosecondType>().values().clone()),
+            DataType::Float => Cells::Float32(array.as_primitive::<Float32Type>().values().clone(), zero),
+            DataType::Double => Cells::Float64(array.as_primitive::<Float64Type>().values().clone(), zero),
             DataType::Decimal { precision, .. } => {
                 let values = array.as_primitive::<Decimal128Type>().values().clone();
                 if *precision <= SLOT_DECIMAL_PRECISION_MAX {
@@ -187,20 +161,11 @@ impl Column {
                 let array = array.as_map();
                 let keys = Self::new(key, array.keys().as_ref(), Zero::Unsigned);
                 let values = Self::new(value, array.values().as_ref(), zero);
-                Cells::Map(Box::new(MapCells::new(
-                    array.offsets().clone(),
-                    keys,
-                    values,
-                )))
+                Cells::Map(Box::new(MapCells::new(array.offsets().clone(), keys, values)))
             }
-            DataType::Struct(schema) => {
-                Cells::Struct(columns_of(schema, array.as_struct().columns(), zero))
-            }
+            DataType::Struct(schema) => Cells::Struct(columns_of(schema, array.as_struct().columns(), zero)),
         };
-        Self {
-            nulls: array.nulls().cloned(),
-            cells,
-        }
+        Self { nulls: array.nulls().cloned(), cells }
     }
 
     /// Writes the value at `index` into the cell of `column` of the row in hand.
@@ -209,11 +174,7 @@ impl Column {
         reason = "`index` is a row of the array, or comes from the offsets of its parent"
     )]
     fn write(&self, index: usize, row: &RowWriter, column: usize, out: &mut Vec<u8>) {
-        if self
-            .nulls
-            .as_ref()
-            .is_some_and(|nulls| nulls.is_null(index))
-        {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) {
             return row.null(out, column);
         }
         let slot = match &self.cells {
@@ -229,20 +190,14 @@ impl Column {
                 return row.part(out, column, |out| push_decimal_part(values[index], out));
             }
             Cells::Bytes(offsets, bytes) => {
-                return row.part(out, column, |out| {
-                    out.extend_from_slice(&bytes[range(offsets, index)])
-                });
+                return row.part(out, column, |out| out.extend_from_slice(&bytes[range(offsets, index)]));
             }
             Cells::Array(offsets, child) => {
-                return row.part(out, column, |out| {
-                    write_array(out, child, range(offsets, index))
-                });
+                return row.part(out, column, |out| write_array(out, child, range(offsets, index)));
             }
             Cells::Map(map) => return row.part(out, column, |out| map.write(index, out)),
             Cells::Struct(columns) => {
-                return row.part(out, column, |out| {
-                    write_row(out, columns.iter().map(|column| (column, index)))
-                });
+                return row.part(out, column, |out| write_row(out, columns.iter().map(|column| (column, index))));
             }
         };
         row.slot(out, column, slot);
@@ -259,17 +214,11 @@ impl Column {
 
     /// Whether the value at `index` is or holds a map with a repeated key. What stands under a NULL does not count.
     fn repeats_key_at(&self, index: usize) -> bool {
-        if self
-            .nulls
-            .as_ref()
-            .is_some_and(|nulls| nulls.is_null(index))
-        {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) {
             return false;
         }
         match &self.cells {
-            Cells::Array(offsets, child) => {
-                range(offsets, index).any(|index| child.repeats_key_at(index))
-            }
+            Cells::Array(offsets, child) => range(offsets, index).any(|index| child.repeats_key_at(index)),
             Cells::Map(map) => {
                 map.repeated.binary_search(&index).is_ok()
                     || range(&map.offsets, index).any(|index| map.values.repeats_key_at(index))
@@ -282,10 +231,7 @@ impl Column {
 
 impl MapCells {
     /// Sorts the entries of every map by the bytes of the one-column packed row of the key.
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "the ranges lie within the buffer that the keys were written to"
-    )]
+    #[expect(clippy::indexing_slicing, reason = "the ranges lie within the buffer that the keys were written to")]
     fn new(offsets: OffsetBuffer<i32>, keys: Column, values: Column) -> Self {
         let mut order = Vec::with_capacity(entries(&offsets));
         let mut repeated = Vec::new();
@@ -300,27 +246,15 @@ impl MapCells {
                 sorted.push((begin..packed.len(), index as u32));
             }
             sorted.sort_unstable_by(|(a, _), (b, _)| packed[a.clone()].cmp(&packed[b.clone()]));
-            if sorted
-                .windows(2)
-                .any(|pair| packed[pair[0].0.clone()] == packed[pair[1].0.clone()])
-            {
+            if sorted.windows(2).any(|pair| packed[pair[0].0.clone()] == packed[pair[1].0.clone()]) {
                 repeated.push(map);
             }
             order.extend(sorted.iter().map(|(_, index)| *index));
         }
-        Self {
-            offsets,
-            keys,
-            values,
-            order,
-            repeated,
-        }
+        Self { offsets, keys, values, order, repeated }
     }
 
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "`order` has an entry for each that the offsets span"
-    )]
+    #[expect(clippy::indexing_slicing, reason = "`order` has an entry for each that the offsets span")]
     fn write(&self, index: usize, out: &mut Vec<u8>) {
         let entries = range(&self.offsets, index);
         let first = self.offsets.first() as usize;
@@ -349,10 +283,7 @@ fn write_row<'c>(out: &mut Vec<u8>, cells: impl ExactSizeIterator<Item = (&'c Co
 }
 
 /// The children of element `index` of a list, map, string or binary array.
-#[expect(
-    clippy::indexing_slicing,
-    reason = "an offset buffer has one entry more than the array has elements"
-)]
+#[expect(clippy::indexing_slicing, reason = "an offset buffer has one entry more than the array has elements")]
 fn range(offsets: &OffsetBuffer<i32>, index: usize) -> std::ops::Range<usize> {
     offsets[index] as usize..offsets[index + 1] as usize
 }
@@ -373,14 +304,14 @@ fn packed_bytes_max(array: &dyn Array) -> u64 {
     const COUNT_AND_BITMAP_BYTES: u64 = 16;
     const MAP_ROW_BYTES: u64 = 40;
     let rows = array.len() as u64;
-    let elements =
-        |values: &dyn Array| row_bytes(values.len(), 1).saturating_add(packed_bytes_max(values));
+    let elements = |values: &dyn Array| row_bytes(values.len(), 1).saturating_add(packed_bytes_max(values));
     match array.data_type() {
         ArrowType::Decimal128(..) => rows * 16,
         ArrowType::Utf8 => entries(array.as_string::<i32>().offsets()) as u64,
         ArrowType::Binary => entries(array.as_binary::<i32>().offsets()) as u64,
-        ArrowType::List(_) => (rows * COUNT_AND_BITMAP_BYTES)
-            .saturating_add(elements(array.as_list::<i32>().values().as_ref())),
+        ArrowType::List(_) => {
+            (rows * COUNT_AND_BITMAP_BYTES).saturating_add(elements(array.as_list::<i32>().values().as_ref()))
+        }
         ArrowType::Map(..) => {
             let map = array.as_map();
             (rows * (2 * COUNT_AND_BITMAP_BYTES + MAP_ROW_BYTES))
@@ -389,11 +320,9 @@ fn packed_bytes_max(array: &dyn Array) -> u64 {
         }
         ArrowType::Struct(_) => {
             let columns = array.as_struct().columns();
-            columns
-                .iter()
-                .fold(row_bytes(array.len(), columns.len()), |sum, column| {
-                    sum.saturating_add(packed_bytes_max(column.as_ref()))
-                })
+            columns.iter().fold(row_bytes(array.len(), columns.len()), |sum, column| {
+                sum.saturating_add(packed_bytes_max(column.as_ref()))
+            })
         }
         _ => 0,
     }

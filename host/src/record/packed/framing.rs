@@ -9,10 +9,7 @@ const HEAD_BYTES: usize = 8;
 ///
 /// A row is shorter than 4 GiB, as everything that makes rows ensures; its length is a multiple of 8.
 pub fn push_row(out: &mut Vec<u8>, row: &[u8]) {
-    debug_assert!(
-        row.len().is_multiple_of(8),
-        "a packed row is a multiple of 8 bytes"
-    );
+    debug_assert!(row.len().is_multiple_of(8), "a packed row is a multiple of 8 bytes");
     out.reserve(HEAD_BYTES + row.len());
     out.extend_from_slice(&(row.len() as u64 & u64::from(u32::MAX)).to_le_bytes());
     out.extend_from_slice(row);
@@ -49,9 +46,7 @@ impl<'a> PackedRows<'a> {
         if !length.is_multiple_of(8) {
             return Err(error("a row's length is not a multiple of 8"));
         }
-        let row = rest
-            .get(..length)
-            .ok_or_else(|| error("a row is longer than what is left"))?;
+        let row = rest.get(..length).ok_or_else(|| error("a row is longer than what is left"))?;
         self.at = at + HEAD_BYTES + length;
         Ok(row)
     }

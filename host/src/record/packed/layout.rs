@@ -23,10 +23,7 @@ impl RowLayout {
     /// The layout of rows of `schema`.
     #[must_use]
     pub fn new(schema: &Schema) -> Self {
-        Self(Arc::new(Inner {
-            schema: schema.clone(),
-            arrow: schema.to_arrow(),
-        }))
+        Self(Arc::new(Inner { schema: schema.clone(), arrow: schema.to_arrow() }))
     }
 
     /// The schema it was made from.

@@ -23,20 +23,10 @@ impl<'a> RowReader<'a> {
     pub(in super::super) fn new(bytes: &'a [u8], columns: usize) -> Result<Self, RowFault> {
         let (words, rest) = bytes.as_chunks::<WORD>();
         if !rest.is_empty() {
-            return Err(RowFault::invalid(format!(
-                "{} bytes are not a multiple of 8",
-                bytes.len()
-            )));
+            return Err(RowFault::invalid(format!("{} bytes are not a multiple of 8", bytes.len())));
         }
-        let too_short = || {
-            RowFault::invalid(format!(
-                "{} bytes are too few for {columns} columns",
-                bytes.len()
-            ))
-        };
-        let (nulls, words) = words
-            .split_at_checked(columns.div_ceil(BITS))
-            .ok_or_else(too_short)?;
+        let too_short = || RowFault::invalid(format!("{} bytes are too few for {columns} columns", bytes.len()));
+        let (nulls, words) = words.split_at_checked(columns.div_ceil(BITS)).ok_or_else(too_short)?;
         let slots = words.get(..columns).ok_or_else(too_short)?;
         if let Some(last) = nulls.last() {
             let used = columns % BITS;
@@ -44,18 +34,12 @@ impl<'a> RowReader<'a> {
                 return Err(RowFault::invalid("a null bit is set past the last column"));
             }
         }
-        Ok(Self {
-            bytes,
-            nulls,
-            slots,
-            next: (nulls.len() + slots.len()) * WORD,
-        })
+        Ok(Self { bytes, nulls, slots, next: (nulls.len() + slots.len()) * WORD })
     }
 
     /// The slot of a column, or none for NULL.
     pub(in super::super) fn cell(&self, column: usize) -> Result<Option<u64>, RowFault> {
-        let (Some(slot), Some(nulls)) = (self.slots.get(column), self.nulls.get(column / BITS))
-        else {
+        let (Some(slot), Some(nulls)) = (self.slots.get(column), self.nulls.get(column / BITS)) else {
             return Err(RowFault::invalid("has no such column"));
         };
         let slot = u64::from_le_bytes(*slot);
@@ -73,16 +57,9 @@ impl<'a> RowReader<'a> {
         let offset = (slot & u64::from(u32::MAX)) as usize;
         let length = (slot >> u32::BITS) as usize;
         if offset != self.next {
-            return Err(RowFault::invalid(format!(
-                "offset {offset} where {} is expected",
-                self.next
-            )));
+            return Err(RowFault::invalid(format!("offset {offset} where {} is expected", self.next)));
         }
-        let outside = || {
-            RowFault::invalid(format!(
-                "{length} bytes at offset {offset} reach past the end of the row"
-            ))
-        };
+        let outside = || RowFault::invalid(format!("{length} bytes at offset {offset} reach past the end of the row"));
         let end = offset.checked_add(length).ok_or_else(outside)?;
         let padded = end.checked_next_multiple_of(WORD).ok_or_else(outside)?;
         let part = self.bytes.get(offset..end).ok_or_else(outside)?;
@@ -99,10 +76,7 @@ impl<'a> RowReader<'a> {
         if self.next == self.bytes.len() {
             Ok(())
         } else {
-            Err(RowFault::invalid(format!(
-                "{} bytes after the last column",
-                self.bytes.len() - self.next
-            )))
+            Err(RowFault::invalid(format!("{} bytes after the last column", self.bytes.len() - self.next)))
         }
     }
 }
@@ -115,9 +89,7 @@ pub(in super::super) fn array_row(part: &[u8]) -> Result<(usize, &[u8]), RowFaul
     // An element takes a slot, so a larger count is a lie.
     match usize::try_from(u64::from_le_bytes(*count)) {
         Ok(count) if count <= row.len() / WORD => Ok((count, row)),
-        _ => Err(RowFault::invalid(
-            "the array counts more elements than it has bytes for",
-        )),
+        _ => Err(RowFault::invalid("the array counts more elements than it has bytes for")),
     }
 }
 
@@ -126,9 +98,7 @@ pub(in super::super) fn map_arrays(part: &[u8]) -> Result<(&[u8], &[u8]), RowFau
     let mut reader = RowReader::new(part, 2)?;
     let mut array = |column| match reader.cell(column)? {
         Some(slot) => reader.part(slot),
-        None => Err(RowFault::invalid(
-            "the keys or the values of a map are NULL as a whole",
-        )),
+        None => Err(RowFault::invalid("the keys or the values of a map are NULL as a whole")),
     };
     let arrays = (array(0)?, array(1)?);
     reader.finish()?;

@@ -3,16 +3,12 @@
 use super::super::error::RowFault;
 use super::super::schema::{DataType, Schema};
 use super::cell::{
-    SLOT_DECIMAL_PRECISION_MAX, Zero, read_boolean, read_double, read_float, read_integer,
-    read_part_decimal, read_slot_decimal, read_string,
+    SLOT_DECIMAL_PRECISION_MAX, Zero, read_boolean, read_double, read_float, read_integer, read_part_decimal,
+    read_slot_decimal, read_string,
 };
 use super::reader::{RowReader, array_row, map_arrays};
 
-pub(in super::super) fn validate_row(
-    row: &[u8],
-    schema: &Schema,
-    zero: Zero,
-) -> Result<(), RowFault> {
+pub(in super::super) fn validate_row(row: &[u8], schema: &Schema, zero: Zero) -> Result<(), RowFault> {
     let mut reader = RowReader::new(row, schema.len())?;
     for (column, field) in schema.fields().iter().enumerate() {
         let checked = match reader.cell(column) {
@@ -93,9 +89,7 @@ fn validate_array(part: &[u8], element: &DataType, zero: Zero) -> Result<(), Row
 fn validate_map(part: &[u8], key: &DataType, value: &DataType, zero: Zero) -> Result<(), RowFault> {
     let (keys, values) = map_arrays(part)?;
     if keys.first_chunk::<8>() != values.first_chunk::<8>() {
-        return Err(RowFault::invalid(
-            "the map has another number of keys than of values",
-        ));
+        return Err(RowFault::invalid("the map has another number of keys than of values"));
     }
     validate_map_keys(keys, key).map_err(|fault| fault.within("key"))?;
     validate_array(values, value, zero).map_err(|fault| fault.within("value"))
@@ -114,16 +108,10 @@ fn validate_map_keys(part: &[u8], key: &DataType) -> Result<(), RowFault> {
         let checked = reader.cell(index).and_then(|cell| {
             let slot = cell.ok_or_else(|| RowFault::invalid("a key of a map is NULL"))?;
             let part = validate_value(slot, &mut reader, key, Zero::Unsigned)?;
-            let slot = if stands_in_slot(key) {
-                slot
-            } else {
-                slot & !u64::from(u32::MAX) | PART_OFFSET
-            };
+            let slot = if stands_in_slot(key) { slot } else { slot & !u64::from(u32::MAX) | PART_OFFSET };
             let this = (slot.to_le_bytes(), part);
             if before.is_some_and(|before| before >= this) {
-                return Err(RowFault::invalid(
-                    "the keys of a map are not in order, or one is there twice",
-                ));
+                return Err(RowFault::invalid("the keys of a map are not in order, or one is there twice"));
             }
             before = Some(this);
             Ok(())
@@ -137,11 +125,7 @@ fn validate_map_keys(part: &[u8], key: &DataType) -> Result<(), RowFault> {
 pub(in super::super) fn stands_in_slot(data_type: &DataType) -> bool {
     match data_type {
         DataType::Decimal { precision, .. } => *precision <= SLOT_DECIMAL_PRECISION_MAX,
-        DataType::String
-        | DataType::Binary
-        | DataType::Array(_)
-        | DataType::Map(..)
-        | DataType::Struct(_) => false,
+        DataType::String | DataType::Binary | DataType::Array(_) | DataType::Map(..) | DataType::Struct(_) => false,
         _ => true,
     }
 }

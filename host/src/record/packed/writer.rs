@@ -22,24 +22,15 @@ impl RowWriter {
         let start = out.len();
         let bitmap = columns.div_ceil(BITS) * WORD;
         out.resize(start + bitmap + columns * WORD, 0);
-        Self {
-            start,
-            slots: start + bitmap,
-        }
+        Self { start, slots: start + bitmap }
     }
 
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "`begin` made room for every column of the row"
-    )]
+    #[expect(clippy::indexing_slicing, reason = "`begin` made room for every column of the row")]
     pub(in super::super) fn null(&self, out: &mut [u8], column: usize) {
         out[self.start + column / BITS * WORD + column % BITS / 8] |= 1 << (column % 8);
     }
 
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "`begin` made room for every column of the row"
-    )]
+    #[expect(clippy::indexing_slicing, reason = "`begin` made room for every column of the row")]
     pub(in super::super) fn slot(&self, out: &mut [u8], column: usize, value: u64) {
         let at = self.slots + column * WORD;
         out[at..at + WORD].copy_from_slice(&value.to_le_bytes());
@@ -56,11 +47,7 @@ impl RowWriter {
         let written = write(out);
         let length = out.len() - begin;
         out.resize(begin + length.next_multiple_of(WORD), 0);
-        self.slot(
-            out,
-            column,
-            (begin - self.start) as u64 | (length as u64) << u32::BITS,
-        );
+        self.slot(out, column, (begin - self.start) as u64 | (length as u64) << u32::BITS);
         written
     }
 }

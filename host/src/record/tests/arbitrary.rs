@@ -11,9 +11,7 @@ use super::super::schema::holds_map;
 use super::super::{DataType, Field, RowLayout, Schema};
 
 /// A schema of up to six columns whose types nest up to three deep, and rows of it.
-pub(super) fn schema_and_rows(
-    rows: std::ops::Range<usize>,
-) -> impl Strategy<Value = (Schema, Vec<Value>)> {
+pub(super) fn schema_and_rows(rows: std::ops::Range<usize>) -> impl Strategy<Value = (Schema, Vec<Value>)> {
     schema().prop_flat_map(move |schema| {
         let rows = vec(row(&schema), rows.clone());
         (Just(schema), rows)
@@ -22,9 +20,7 @@ pub(super) fn schema_and_rows(
 
 /// Packs rows by way of JSON.
 pub(super) fn pack(layout: &RowLayout, rows: &[Value]) -> Vec<Vec<u8>> {
-    rows.iter()
-        .map(|row| row_from_json(layout, row).unwrap())
-        .collect()
+    rows.iter().map(|row| row_from_json(layout, row).unwrap()).collect()
 }
 
 pub(super) fn schema() -> impl Strategy<Value = Schema> {
@@ -48,9 +44,8 @@ fn fields(
 }
 
 fn data_type() -> impl Strategy<Value = DataType> {
-    let decimal = (1..=38_u8).prop_flat_map(|precision| {
-        (0..=precision).prop_map(move |scale| DataType::Decimal { precision, scale })
-    });
+    let decimal = (1..=38_u8)
+        .prop_flat_map(|precision| (0..=precision).prop_map(move |scale| DataType::Decimal { precision, scale }));
     let scalar = prop_oneof![
         Just(DataType::Boolean),
         Just(DataType::TinyInt),
@@ -66,19 +61,10 @@ fn data_type() -> impl Strategy<Value = DataType> {
         decimal,
     ];
     scalar.prop_recursive(3, 12, 3, |inner| {
-        let key = inner.clone().prop_map(|key| {
-            if holds_map(&key) {
-                DataType::String
-            } else {
-                key
-            }
-        });
+        let key = inner.clone().prop_map(|key| if holds_map(&key) { DataType::String } else { key });
         prop_oneof![
-            inner
-                .clone()
-                .prop_map(|element| DataType::Array(Box::new(element))),
-            (key, inner.clone())
-                .prop_map(|(key, value)| DataType::Map(Box::new(key), Box::new(value))),
+            inner.clone().prop_map(|element| DataType::Array(Box::new(element))),
+            (key, inner.clone()).prop_map(|(key, value)| DataType::Map(Box::new(key), Box::new(value))),
             fields(inner, 0..4).prop_map(DataType::Struct),
         ]
     })
@@ -88,11 +74,7 @@ pub(super) fn row(schema: &Schema) -> BoxedStrategy<Value> {
     let start = Just(Value::Object(serde_json::Map::new())).boxed();
     schema.fields().iter().fold(start, |object, field| {
         let name = field.name.clone();
-        let value = if field.nullable {
-            nullable(&field.data_type)
-        } else {
-            value(&field.data_type)
-        };
+        let value = if field.nullable { nullable(&field.data_type) } else { value(&field.data_type) };
         (object, value)
             .prop_map(move |(mut object, value)| {
                 object[&name] = value;
@@ -111,52 +93,28 @@ fn value(data_type: &DataType) -> BoxedStrategy<Value> {
         DataType::Boolean => any::<bool>().prop_map(Value::from).boxed(),
         DataType::TinyInt => any::<i8>().prop_map(Value::from).boxed(),
         DataType::SmallInt => any::<i16>().prop_map(Value::from).boxed(),
-        DataType::Int => prop_oneof![0..3_i32, any::<i32>()]
-            .prop_map(Value::from)
-            .boxed(),
-        DataType::BigInt => prop_oneof![0..3_i64, any::<i64>()]
-            .prop_map(Value::from)
-            .boxed(),
-        DataType::Float => {
-            prop_oneof![float_text(), any::<f32>().prop_map(|value| json!(value))].boxed()
-        }
-        DataType::Double => {
-            prop_oneof![float_text(), any::<f64>().prop_map(|value| json!(value))].boxed()
-        }
+        DataType::Int => prop_oneof![0..3_i32, any::<i32>()].prop_map(Value::from).boxed(),
+        DataType::BigInt => prop_oneof![0..3_i64, any::<i64>()].prop_map(Value::from).boxed(),
+        DataType::Float => prop_oneof![float_text(), any::<f32>().prop_map(|value| json!(value))].boxed(),
+        DataType::Double => prop_oneof![float_text(), any::<f64>().prop_map(|value| json!(value))].boxed(),
         DataType::Decimal { precision, scale } => decimal(*precision, usize::from(*scale)).boxed(),
         DataType::String => "\\PC{0,12}".prop_map(Value::from).boxed(),
-        DataType::Binary => vec(any::<u8>(), 0..12)
-            .prop_map(|bytes| json!(BASE64_STANDARD.encode(bytes)))
-            .boxed(),
-        DataType::Date => any::<i32>()
-            .prop_map(|days| json!(format_date(days)))
-            .boxed(),
-        DataType::Timestamp => any::<i64>()
-            .prop_map(|micros| json!(format_timestamp(micros)))
-            .boxed(),
+        DataType::Binary => vec(any::<u8>(), 0..12).prop_map(|bytes| json!(BASE64_STANDARD.encode(bytes))).boxed(),
+        DataType::Date => any::<i32>().prop_map(|days| json!(format_date(days))).boxed(),
+        DataType::Timestamp => any::<i64>().prop_map(|micros| json!(format_timestamp(micros))).boxed(),
         DataType::Array(element) => vec(nullable(element), 0..4).prop_map(Value::Array).boxed(),
-        DataType::Map(key, of) if **key == DataType::String => {
-            btree_map("[a-c]{0,3}", nullable(of), 0..4)
-                .prop_map(|entries| Value::Object(entries.into_iter().collect()))
-                .boxed()
-        }
+        DataType::Map(key, of) if **key == DataType::String => btree_map("[a-c]{0,3}", nullable(of), 0..4)
+            .prop_map(|entries| Value::Object(entries.into_iter().collect()))
+            .boxed(),
         DataType::Map(key, of) => {
-            let layout =
-                RowLayout::new(&Schema::new(vec![Field::required("k", (**key).clone())]).unwrap());
+            let layout = RowLayout::new(&Schema::new(vec![Field::required("k", (**key).clone())]).unwrap());
             vec((value(key), nullable(of)), 0..4)
                 .prop_map(move |mut entries| {
                     // Keys are unique if their bytes are; -0.0 and 0.0 are one key.
-                    let packed = |key: &Value| {
-                        super::super::key_from_json(&layout, &json!({ "k": key })).unwrap()
-                    };
+                    let packed = |key: &Value| super::super::key_from_json(&layout, &json!({ "k": key })).unwrap();
                     entries.sort_by_key(|(key, _)| packed(key));
                     entries.dedup_by_key(|(key, _)| packed(key));
-                    Value::Array(
-                        entries
-                            .into_iter()
-                            .map(|(key, value)| json!([key, value]))
-                            .collect(),
-                    )
+                    Value::Array(entries.into_iter().map(|(key, value)| json!([key, value])).collect())
                 })
                 .boxed()
         }
@@ -179,17 +137,10 @@ fn float_text() -> impl Strategy<Value = Value> {
 fn decimal(precision: u8, scale: usize) -> impl Strategy<Value = Value> {
     let digits = vec(0..10_u8, 0..=usize::from(precision));
     (any::<bool>(), digits).prop_map(move |(negative, digits)| {
-        let digits: String = digits
-            .iter()
-            .map(|digit| char::from(b'0' + digit))
-            .collect();
+        let digits: String = digits.iter().map(|digit| char::from(b'0' + digit)).collect();
         let digits = format!("{digits:0>width$}", width = scale + 1);
         let (whole, fraction) = digits.split_at(digits.len() - scale);
         let sign = if negative { "-" } else { "" };
-        if scale == 0 {
-            json!(format!("{sign}{whole}"))
-        } else {
-            json!(format!("{sign}{whole}.{fraction}"))
-        }
+        if scale == 0 { json!(format!("{sign}{whole}")) } else { json!(format!("{sign}{whole}.{fraction}")) }
     })
 }

@@ -54,7 +54,10 @@ fn types_have_the_synonyms_of_spark() {
 
 #[test]
 fn columns_may_have_colons_comments_quotes_and_keywords_as_names() {
-    let schema = Schema::parse("a: INT COMMENT 'it\\'s', `b ``c` STRING NOT NULL COMMENT \"x\", int INT, struct STRING, not BOOLEAN").unwrap();
+    let schema = Schema::parse(
+        "a: INT COMMENT 'it\\'s', `b ``c` STRING NOT NULL COMMENT \"x\", int INT, struct STRING, not BOOLEAN",
+    )
+    .unwrap();
     let expected = [
         Field::nullable("a", DataType::Int),
         Field::required("b `c", DataType::String),
@@ -63,18 +66,12 @@ fn columns_may_have_colons_comments_quotes_and_keywords_as_names() {
         Field::nullable("not", DataType::Boolean),
     ];
     assert_eq!(schema.fields(), expected);
-    assert_eq!(
-        schema.to_string(),
-        "a INT, `b ``c` STRING NOT NULL, int INT, struct STRING, not BOOLEAN"
-    );
+    assert_eq!(schema.to_string(), "a INT, `b ``c` STRING NOT NULL, int INT, struct STRING, not BOOLEAN");
 }
 
 #[test]
 fn a_schema_may_be_written_as_one_struct_or_be_empty() {
-    assert_eq!(
-        Schema::parse("struct<a: int, b string>").unwrap(),
-        Schema::parse("a INT, b STRING").unwrap()
-    );
+    assert_eq!(Schema::parse("struct<a: int, b string>").unwrap(), Schema::parse("a INT, b STRING").unwrap());
     assert!(Schema::parse("").unwrap().is_empty());
     assert!(Schema::parse(" STRUCT < > ").unwrap().is_empty());
 }
@@ -83,15 +80,9 @@ fn a_schema_may_be_written_as_one_struct_or_be_empty() {
 fn errors_say_where_and_what() {
     let cases = [
         ("a", "character 2 (``): expected a type, found the end"),
-        (
-            "a INT b INT",
-            "character 7 (`b INT`): expected `,` or the end, found `b`",
-        ),
+        ("a INT b INT", "character 7 (`b INT`): expected `,` or the end, found `b`"),
         ("a INT,", "character 7 (``): expected a column name"),
-        (
-            "ä INT, b FOO",
-            "character 10 (`FOO`): there is no type FOO; there are BOOLEAN",
-        ),
+        ("ä INT, b FOO", "character 10 (`FOO`): there is no type FOO; there are BOOLEAN"),
         ("a ARRAY<INT", "expected `>`, found the end"),
         ("a MAP<INT>", "expected `,`, found `>`"),
         ("a INT NOT", "expected NULL after NOT, found the end"),
@@ -103,22 +94,10 @@ fn errors_say_where_and_what() {
         ("a DECIMAL(5,6)", "DECIMAL(5,6) is out of range"),
         ("a INT, A STRING", "column `A` is there twice"),
         ("s STRUCT<x: INT, X: INT>", "column `X` is there twice"),
-        (
-            "a INTERVAL",
-            "the type INTERVAL is not supported; use BIGINT",
-        ),
-        (
-            "a VARCHAR(10)",
-            "the type VARCHAR is not supported; use STRING",
-        ),
-        (
-            "a timestamp_ntz",
-            "the type TIMESTAMP_NTZ is not supported; use TIMESTAMP",
-        ),
-        (
-            "a MAP<MAP<INT, INT>, INT>",
-            "the key of a MAP cannot hold a MAP",
-        ),
+        ("a INTERVAL", "the type INTERVAL is not supported; use BIGINT"),
+        ("a VARCHAR(10)", "the type VARCHAR is not supported; use STRING"),
+        ("a timestamp_ntz", "the type TIMESTAMP_NTZ is not supported; use TIMESTAMP"),
+        ("a MAP<MAP<INT, INT>, INT>", "the key of a MAP cannot hold a MAP"),
     ];
     for (ddl, message) in cases {
         let error = Schema::parse(ddl).unwrap_err();
@@ -132,15 +111,9 @@ fn errors_say_where_and_what() {
 fn columns_are_found_and_projected_without_regard_to_case() {
     let schema = Schema::parse("Ä INT, b STRING, c DATE").unwrap();
     assert_eq!(schema.index_of("ä"), Some(0));
-    assert_eq!(
-        schema.project(["C", "b"]).unwrap().to_string(),
-        "c DATE, b STRING"
-    );
+    assert_eq!(schema.project(["C", "b"]).unwrap().to_string(), "c DATE, b STRING");
     let error = schema.project(["d"]).unwrap_err();
     assert_eq!(error.code(), "UNRESOLVED_COLUMN.WITH_SUGGESTION");
-    assert_eq!(
-        error.to_string(),
-        "there is no column `d`; there are: Ä, b, c"
-    );
+    assert_eq!(error.to_string(), "there is no column `d`; there are: Ä, b, c");
     assert!(schema.project(["b", "B"]).is_err());
 }

@@ -79,17 +79,10 @@ fn calendar_days_are_those_of_the_gregorian_calendar() {
 #[test]
 fn times_are_read_with_offsets_and_fractions() {
     let noon = parse_timestamp("2013-01-31T12:00:00Z").unwrap();
-    for same in [
-        "2013-01-31 12:00:00.0Z",
-        "2013-01-31T14:30:00+02:30",
-        "2013-01-30T23:59:00.000000-12:01",
-    ] {
+    for same in ["2013-01-31 12:00:00.0Z", "2013-01-31T14:30:00+02:30", "2013-01-30T23:59:00.000000-12:01"] {
         assert_eq!(parse_timestamp(same), Some(noon), "{same}");
     }
-    assert_eq!(
-        parse_timestamp("2013-01-31T12:00:00.01Z"),
-        Some(noon + 10_000)
-    );
+    assert_eq!(parse_timestamp("2013-01-31T12:00:00.01Z"), Some(noon + 10_000));
     for wrong in [
         "2013-01-31",
         "2013-01-31T12:00:00",
@@ -107,39 +100,15 @@ fn times_are_read_with_offsets_and_fractions() {
 #[test]
 fn json_that_is_no_row_says_why() {
     let cases = [
-        (
-            "a INT",
-            json!([1]),
-            "row: expected an object, found an array",
-        ),
-        (
-            "a INT",
-            json!({"b": 1}),
-            "row: there is no column `b`; there are: a",
-        ),
-        (
-            "a INT",
-            json!({"a": 1, "A": 2}),
-            "column `A`: is there twice",
-        ),
+        ("a INT", json!([1]), "row: expected an object, found an array"),
+        ("a INT", json!({"b": 1}), "row: there is no column `b`; there are: a"),
+        ("a INT", json!({"a": 1, "A": 2}), "column `A`: is there twice"),
         ("a INT NOT NULL", json!({}), "column `a`: is NULL"),
-        (
-            "a TINYINT",
-            json!({"a": 128}),
-            "column `a`: expected a whole number from -128 to 127, found 128",
-        ),
+        ("a TINYINT", json!({"a": 128}), "column `a`: expected a whole number from -128 to 127, found 128"),
         ("a INT", json!({"a": 1.0}), "found 1.0"),
-        (
-            "a BOOLEAN",
-            json!({"a": 1}),
-            "expected true or false, found 1",
-        ),
+        ("a BOOLEAN", json!({"a": 1}), "expected true or false, found 1"),
         ("a FLOAT", json!({"a": 1e39}), "in the range of FLOAT"),
-        (
-            "a DOUBLE",
-            json!({"a": "nan"}),
-            "expected a number, found \"nan\"",
-        ),
+        ("a DOUBLE", json!({"a": "nan"}), "expected a number, found \"nan\""),
         (
             "a DECIMAL(3,1)",
             json!({"a": "100"}),
@@ -148,48 +117,16 @@ fn json_that_is_no_row_says_why() {
         ("a DECIMAL(3,1)", json!({"a": "1.25"}), "found \"1.25\""),
         ("a DECIMAL(3,1)", json!({"a": 1.5}), "found 1.5"),
         ("a DECIMAL(3,1)", json!({"a": "."}), "expected a decimal"),
-        (
-            "a DECIMAL(38,0)",
-            json!({"a": "9".repeat(60)}),
-            "expected a decimal",
-        ),
+        ("a DECIMAL(38,0)", json!({"a": "9".repeat(60)}), "expected a decimal"),
         ("a BINARY", json!({"a": "a"}), "expected a string in base64"),
         ("a DATE", json!({"a": "31.1.2013"}), "expected a date"),
-        (
-            "a ARRAY<INT>",
-            json!({"a": [1, "x"]}),
-            "column `a[1]`: expected a whole number",
-        ),
-        (
-            "a STRUCT<b: STRUCT<c: INT>>",
-            json!({"a": {"b": {"c": true}}}),
-            "column `a.b.c`: expected",
-        ),
-        (
-            "a MAP<STRING, INT>",
-            json!({"a": [["k", 1]]}),
-            "expected an object",
-        ),
-        (
-            "a MAP<INT, INT>",
-            json!({"a": [[1, 1], [1, 2]]}),
-            "column `a`: the key 1 is there twice",
-        ),
-        (
-            "a MAP<INT, INT>",
-            json!({"a": [[null, 1]]}),
-            "column `a.key[0]`: a key of a map cannot be NULL",
-        ),
-        (
-            "a MAP<INT, INT>",
-            json!({"a": [[1]]}),
-            "expected an array of [key, value]",
-        ),
-        (
-            "a MAP<DOUBLE, INT>",
-            json!({"a": [[0.0, 1], [-0.0, 2]]}),
-            "is there twice",
-        ),
+        ("a ARRAY<INT>", json!({"a": [1, "x"]}), "column `a[1]`: expected a whole number"),
+        ("a STRUCT<b: STRUCT<c: INT>>", json!({"a": {"b": {"c": true}}}), "column `a.b.c`: expected"),
+        ("a MAP<STRING, INT>", json!({"a": [["k", 1]]}), "expected an object"),
+        ("a MAP<INT, INT>", json!({"a": [[1, 1], [1, 2]]}), "column `a`: the key 1 is there twice"),
+        ("a MAP<INT, INT>", json!({"a": [[null, 1]]}), "column `a.key[0]`: a key of a map cannot be NULL"),
+        ("a MAP<INT, INT>", json!({"a": [[1]]}), "expected an array of [key, value]"),
+        ("a MAP<DOUBLE, INT>", json!({"a": [[0.0, 1], [-0.0, 2]]}), "is there twice"),
     ];
     for (ddl, row, message) in cases {
         let error = row_from_json(&layout(ddl), &row).unwrap_err();
@@ -201,8 +138,5 @@ fn json_that_is_no_row_says_why() {
 
 #[test]
 fn columns_come_in_the_order_of_the_schema() {
-    assert_eq!(
-        again("b INT, a INT", &json!({"A": 1, "b": 2})).to_string(),
-        r#"{"b":2,"a":1}"#
-    );
+    assert_eq!(again("b INT, a INT", &json!({"A": 1, "b": 2})).to_string(), r#"{"b":2,"a":1}"#);
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::{
-    GroupingKey, KeyEncoder, RowEncoder, Schema, hash_key, key_from_json, key_group, key_layout,
-    row_from_json, validate_key,
+    GroupingKey, KeyEncoder, RowEncoder, Schema, hash_key, key_from_json, key_group, key_layout, row_from_json,
+    validate_key,
 };
 
 #[test]
@@ -19,27 +19,16 @@ fn negative_zero_and_zero_are_one_key() {
     let (mut negative, mut positive, mut row) = (Vec::new(), Vec::new(), Vec::new());
 
     let encoder = KeyEncoder::new(&layout, &batch).unwrap();
-    let hashes = (
-        encoder.encode(0, &mut negative),
-        encoder.encode(1, &mut positive),
-    );
-    RowEncoder::new(&layout, &batch)
-        .unwrap()
-        .encode(0, &mut row);
+    let hashes = (encoder.encode(0, &mut negative), encoder.encode(1, &mut positive));
+    RowEncoder::new(&layout, &batch).unwrap().encode(0, &mut row);
 
     assert_eq!(negative, positive);
     assert_eq!(hashes, (hash_key(&positive), hash_key(&positive)));
     assert_eq!(validate_key(&layout, &negative), Ok(()));
     assert_ne!(row, negative, "in a value the sign stays");
-    assert_eq!(
-        validate_key(&layout, &row).unwrap_err().code(),
-        "INVALID_ROW"
-    );
+    assert_eq!(validate_key(&layout, &row).unwrap_err().code(), "INVALID_ROW");
     assert_eq!(layout.validate(&row), Ok(()));
-    assert_eq!(
-        key_from_json(&layout, &json!({"k": -0.0})).unwrap(),
-        negative
-    );
+    assert_eq!(key_from_json(&layout, &json!({"k": -0.0})).unwrap(), negative);
     assert_eq!(row_from_json(&layout, &json!({"k": -0.0})).unwrap(), row);
 }
 
@@ -49,18 +38,13 @@ fn the_hash_of_a_key_appended_to_others_is_of_that_key_alone() {
     let column = Arc::new(Float64Array::from(vec![1.0]));
     let batch = RecordBatch::try_new(Arc::clone(layout.arrow_schema()), vec![column]).unwrap();
     let mut keys = vec![1, 2, 3];
-    let hash = KeyEncoder::new(&layout, &batch)
-        .unwrap()
-        .encode(0, &mut keys);
+    let hash = KeyEncoder::new(&layout, &batch).unwrap().encode(0, &mut keys);
     assert_eq!(hash, GroupingKey::new(&keys[3..]).hash);
 }
 
 #[test]
 fn maps_are_refused_in_keys() {
-    for ddl in [
-        "a INT, m MAP<STRING, INT>",
-        "m ARRAY<STRUCT<x: MAP<INT, INT>>>",
-    ] {
+    for ddl in ["a INT, m MAP<STRING, INT>", "m ARRAY<STRUCT<x: MAP<INT, INT>>>"] {
         let error = key_layout(&Schema::parse(ddl).unwrap()).unwrap_err();
         assert_eq!(error.code(), "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE");
         assert!(error.to_string().contains("`m`"), "{error}");

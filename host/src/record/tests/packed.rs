@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{Int32Builder, MapBuilder, StringBuilder};
-use arrow_array::{
-    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, StructArray,
-};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, StructArray};
 use arrow_buffer::NullBuffer;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::{
-    EncodeError, PackedRows, RowDecoder, RowEncoder, RowLayout, Schema, decode_rows, push_row,
-    row_from_json, row_to_json,
+    EncodeError, PackedRows, RowDecoder, RowEncoder, RowLayout, Schema, decode_rows, push_row, row_from_json,
+    row_to_json,
 };
 use super::arbitrary::{pack, schema_and_rows};
 
@@ -154,10 +152,7 @@ fn every_nan_becomes_the_one_nan() {
 #[test]
 fn what_stands_under_a_null_is_not_written() {
     let layout = layout("s STRUCT<x: BIGINT NOT NULL, t: STRING>");
-    let hidden: Vec<ArrayRef> = vec![
-        Arc::new(Int64Array::from(vec![7])),
-        Arc::new(StringArray::from(vec!["hidden"])),
-    ];
+    let hidden: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![7])), Arc::new(StringArray::from(vec!["hidden"]))];
     let fields = match layout.arrow_schema().field(0).data_type() {
         arrow_schema::DataType::Struct(fields) => fields.clone(),
         other => panic!("{other}"),
@@ -169,10 +164,7 @@ fn what_stands_under_a_null_is_not_written() {
 
 #[test]
 fn a_batch_of_another_schema_is_refused() {
-    let other = batch(
-        &layout("a BIGINT"),
-        vec![Arc::new(Int64Array::from(vec![1]))],
-    );
+    let other = batch(&layout("a BIGINT"), vec![Arc::new(Int64Array::from(vec![1]))]);
     let error = RowEncoder::new(&layout("a BIGINT NOT NULL"), &other).unwrap_err();
     assert_eq!(error.code(), "SCHEMA_MISMATCH");
 }
@@ -206,21 +198,9 @@ fn broken_framing_is_refused_once_and_then_ends() {
     let cases: [(&str, Vec<u8>, usize); 5] = [
         ("a head that is cut off", good[..4].to_vec(), 0),
         ("a row that is cut off", good[..16].to_vec(), 0),
-        (
-            "a length that is no multiple of 8",
-            [&good[..], &[4, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]].concat(),
-            24,
-        ),
-        (
-            "a second half of the head that is not zero",
-            [8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].to_vec(),
-            0,
-        ),
-        (
-            "a length of 4 GiB",
-            [0xf8, 0xff, 0xff, 0xff, 0, 0, 0, 0].to_vec(),
-            0,
-        ),
+        ("a length that is no multiple of 8", [&good[..], &[4, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]].concat(), 24),
+        ("a second half of the head that is not zero", [8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].to_vec(), 0),
+        ("a length of 4 GiB", [0xf8, 0xff, 0xff, 0xff, 0, 0, 0, 0].to_vec(), 0),
     ];
     for (what, list, at) in cases {
         let mut rows = PackedRows::new(&list).skip_while(Result::is_ok);
@@ -237,11 +217,7 @@ fn a_decoder_tells_how_large_its_batch_is() {
     for _ in 0..10 {
         decoder.push(&row).unwrap();
     }
-    assert!(
-        (10_000..20_000).contains(&decoder.bytes()),
-        "{}",
-        decoder.bytes()
-    );
+    assert!((10_000..20_000).contains(&decoder.bytes()), "{}", decoder.bytes());
     let batch = decoder.finish().unwrap();
     assert_eq!((batch.num_rows(), batch.column(1).len()), (10, 10));
 }

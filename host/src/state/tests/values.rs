@@ -132,8 +132,8 @@ fn a_batch_that_writes_more_than_it_may_is_refused_with_variable_and_key() {
         session.put_value(0, b, &row(1)).unwrap();
         let error = session.put_value(0, c, &row(1)).unwrap_err();
         assert_eq!(error.code(), "STATE_LIMIT_EXCEEDED");
-        let expected = "bytes written by state variable \"value\" exceed the limit of 20 (write_bytes_max); \
-                        raise the limit, or keep less state per key or batch";
+        let expected = "bytes written of state variable \"value\" exceed the limit of 20; \
+                        write less in one batch, or raise limits.state.write_bytes_max";
         assert_eq!(error.to_string(), expected);
         assert!(matches!(error, StateError::Limit { key: Some(key), .. } if key == b"c"));
     });
