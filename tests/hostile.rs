@@ -80,7 +80,7 @@ const FLOODS: &[Attack] = &[
     ends("memory-heap", "GUEST_MEMORY").saying("limits.sandbox.memory_bytes"),
     ends("memory-init", "GUEST_MEMORY"),
     passes("memory-grow"),
-    ends("recursion", "GUEST_TRAP").saying("a recursion without end"),
+    ends("recursion", "GUEST_STACK_OVERFLOW").saying("a recursion without end"),
     ends("timers-million", "STATE_LIMIT_EXCEEDED").timed().saying("limits.state.timers_per_key_max"),
     ends("list-million", "STATE_LIMIT_EXCEEDED")
         .with(&["limits.state.list_elements_max=10000"])

@@ -262,10 +262,6 @@ fn classify(error: &wasmtime::Error, host: &Host, limits: &Limits) -> (&'static 
             return ("GUEST_STACK_OVERFLOW", TOO_DEEP.to_owned());
         }
         Some(Trap::StackOverflow) => return ("GUEST_STACK_OVERFLOW", TOO_DEEP.to_owned()),
-        Some(trap @ Trap::MemoryOutOfBounds) => {
-            // Compilers keep a stack of their own in memory, mostly below all else.
-            return ("GUEST_TRAP", format!("{trap}; a recursion without end can end like this, too"));
-        }
         _ => {}
     }
     if let Some(refused) = host.limiter.refused() {
