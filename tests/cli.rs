@@ -95,9 +95,9 @@ mod inspect {
         assert_snapshot!(told, @r"
         error[COMPONENT_EMPTY]: empty.wasm is empty; build the processor again
         error[COMPONENT_IS_CORE_MODULE]: core.wasm is a core WebAssembly module, not a component; turn it into one (`tidemill build` does it for every supported language)
-        error[COMPONENT_INVALID]: text.wasm is not a WebAssembly component that this host accepts: it does not begin like one
+        error[COMPONENT_INVALID]: text.wasm is not a WebAssembly component that this host accepts: it does not begin like one; `tidemill build` makes one of a compiled processor
         error[COMPONENT_WORLD_MISMATCH]: other.wasm does not implement the world of this host, tidemill:processor@0.1.0: it does not export tidemill:processor/handler; it exports other:package/thing@1.0.0; build it with a matching SDK
-        error[COMPONENT_UNREADABLE]: missing.wasm could not be read: No such file or directory (os error 2)
+        error[COMPONENT_UNREADABLE]: missing.wasm could not be read: No such file or directory (os error 2); check the path, and that it is a file
         ");
     }
 
