@@ -1,3 +1,5 @@
+//! Settings that go together, and those that do not.
+
 use std::io;
 
 use super::*;

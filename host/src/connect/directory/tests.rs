@@ -1,3 +1,5 @@
+//! Directories as a sink: once each, whatever is there before.
+
 use std::collections::BTreeMap;
 use std::fs;
 

@@ -1,3 +1,5 @@
+//! Files as a source: order, limits, restarts, files that change, vanish or end early.
+
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -1,3 +1,5 @@
+//! Standard input: waiting, restarting, and a prefix that was read before.
+
 use std::io::Cursor;
 
 use super::super::contract::{Content, Kept, NO_LIMITS, check_source};

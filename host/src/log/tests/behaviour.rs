@@ -1,3 +1,5 @@
+//! What a log does: records in order, groups, segments, removal, reading.
+
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 

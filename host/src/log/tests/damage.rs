@@ -1,3 +1,5 @@
+//! What a log says of damage: cut anywhere, flipped anywhere, lost in a power failure.
+
 use std::fs;
 use std::path::PathBuf;
 

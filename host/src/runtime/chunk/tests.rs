@@ -1,3 +1,5 @@
+//! What a guest is sent: every row once and in order, whatever the size of groups and chunks.
+
 use super::super::testing::{grouped, row, session, variable};
 use super::*;
 use crate::state::{VariableKind, VariableSpec};

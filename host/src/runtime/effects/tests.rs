@@ -1,3 +1,5 @@
+//! What ops do, and what becomes of bytes that are none.
+
 use proptest::prelude::*;
 use serde_json::json;
 
