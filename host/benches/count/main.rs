@@ -55,7 +55,10 @@ fn throughput(sizes: &[u64]) -> Result<()> {
             all.push(measured);
         }
     }
-    println!("\n{:>10} {:>8} {:>8} {:>8} {:>8} {:>12} {:>12}", "keys", "rows/key", "wasm", "native", "bare", "wasm:native", "native:bare");
+    println!(
+        "\n{:>10} {:>8} {:>8} {:>8} {:>8} {:>12} {:>12}",
+        "keys", "rows/key", "wasm", "native", "bare", "wasm:native", "native:bare"
+    );
     for measured in &all {
         let Measured { workload, wasm, native, bare, .. } = measured;
         let (wasm, native, bare) = (wasm.least(), native.least(), bare.least());
@@ -67,7 +70,9 @@ fn throughput(sizes: &[u64]) -> Result<()> {
             bare / native,
         );
     }
-    println!("\ngrowth of the time per row from the fewest keys to the most (bare loop, native, wasm; relative to the bare loop)");
+    println!(
+        "\ngrowth of the time per row from the fewest keys to the most (bare loop, native, wasm; relative to the bare loop)"
+    );
     for rows_per_key in [1, 10] {
         let of: Vec<_> = all.iter().filter(|measured| measured.workload.rows_per_key == rows_per_key).collect();
         if let [first, .., last] = of.as_slice() {
@@ -106,8 +111,7 @@ fn steps(durations: &Option<Durations>) -> String {
 fn latency() -> Result<()> {
     let latency = latency::measure()?;
     println!("\n# latency: milliseconds of batches of {} rows", latency::ROWS_PER_BATCH);
-    let rows =
-        [("wall without sync", &latency.work_ms), ("CPU", &latency.cpu_ms), ("sync", &latency.sync_ms)];
+    let rows = [("wall without sync", &latency.work_ms), ("CPU", &latency.cpu_ms), ("sync", &latency.sync_ms)];
     for (name, runs) in rows {
         println!("{name:>18}: p50 {:.3}  p99 {:.3}", runs.percentile(50), runs.percentile(99));
     }

@@ -235,7 +235,10 @@ fn columns_unfit(error: impl std::fmt::Display) -> QueryError {
 }
 
 fn too_many_rows() -> QueryError {
-    QueryError::settings("BATCH_TOO_LARGE", "a batch cannot hold more than 4,294,967,295 rows; lower limits.rows_per_batch")
+    QueryError::settings(
+        "BATCH_TOO_LARGE",
+        "a batch cannot hold more than 4,294,967,295 rows; lower limits.rows_per_batch",
+    )
 }
 
 #[cfg(test)]
