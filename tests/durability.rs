@@ -233,22 +233,24 @@ impl World {
     }
 
     /// Runs the query to its end on what stands in the folders, and records it. `drop_syncs` says which syncs do nothing.
-    fn run_dropping(&self, drop_syncs: impl Fn(SyncKind, &Path) -> bool + Send + 'static) -> Run {
+    fn record(&self, pace: Pace, drop_syncs: impl Fn(SyncKind, &Path) -> bool + Send + 'static) -> Run {
         let recording = Arc::new(RecordingDisk::over(&self.roots()).unwrap());
         let faulty = FaultyDisk::over(Arc::<RecordingDisk>::clone(&recording));
         faulty.drop_syncs(drop_syncs);
         let mut promises = Vec::new();
         let mut query = self.open_with(&(Arc::new(faulty) as Arc<dyn Disk>), 2).unwrap();
-        trigger::run(&mut query, &Stop::default(), &mut |progress| {
+        while let Step::Ran(progress) = query.step().unwrap() {
             promises.push((recording.operations(), progress.batch_id));
-        })
-        .unwrap();
+            if pace == Pace::SnapshotBySnapshot {
+                query.settle().unwrap();
+            }
+        }
         query.close().unwrap();
         Run { disk: recording, promises, outcome: self.outcome() }
     }
 
     fn run(&self) -> Run {
-        self.run_dropping(|_, _| false)
+        self.record(Pace::Free, |_, _| false)
     }
 
     fn open_with(&self, disk: &Arc<dyn Disk>, workers: u16) -> Result<Query, QueryError> {
@@ -356,6 +358,15 @@ impl std::fmt::Debug for Outcome {
     }
 }
 
+/// How batches and snapshots, which are taken in the background, go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// As it comes.
+    Free,
+    /// A batch waits for the snapshot in hand, so that the log is trimmed at the same place in every run.
+    SnapshotBySnapshot,
+}
+
 fn survives_every_crash(world: &World) {
     let run = world.run();
     assert!(run.promises.len() >= 7 && run.outcome.rows.len() >= 7, "{:?}", run.outcome);
@@ -368,8 +379,11 @@ fn survives_every_crash(world: &World) {
 
 /// Fails unless some crash shows that these syncs were not done.
 fn is_noticed(world: &World, drop_syncs: impl Fn(SyncKind, &Path) -> bool + Send + 'static) {
-    let run = world.run_dropping(drop_syncs);
-    let mut crashes = sample(run.disk.operations(), usize::MAX).take(NOTICED_WITHIN);
+    let run = world.record(Pace::SnapshotBySnapshot, drop_syncs);
+    // What is lost whole shows most at the end, when nothing else holds it any more.
+    let at_the_end = (0..=run.disk.operations()).rev().map(|point| (point, Loss::Unsynced));
+    let mut crashes =
+        at_the_end.take(NOTICED_WITHIN).chain(sample(run.disk.operations(), usize::MAX).take(NOTICED_WITHIN));
     let violation = crashes.find_map(|(point, loss)| world.recovers(&run, point, loss).err());
     println!("noticed: {}", violation.expect("no crash showed it"));
 }

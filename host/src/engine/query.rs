@@ -140,6 +140,18 @@ impl Query {
         Ok(())
     }
 
+    /// Waits for the snapshot that is being taken in the background, if there is one, and removes what only older ones
+    /// needed.
+    ///
+    /// # Errors
+    /// A failing log.
+    pub fn settle(&mut self) -> Result<(), QueryError> {
+        match &mut self.snapshots {
+            None => Ok(()),
+            Some(snapshots) => snapshots.settle(&self.checkpoint, &mut self.log),
+        }
+    }
+
     /// When batches run.
     pub fn trigger(&self) -> Trigger {
         self.settings.trigger

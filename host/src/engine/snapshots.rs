@@ -75,6 +75,18 @@ impl Snapshots {
         Ok(())
     }
 
+    /// Waits for the snapshot in hand.
+    ///
+    /// # Errors
+    /// A failing log.
+    pub(super) fn settle(&mut self, checkpoint: &Checkpoint, log: &mut QueryLog) -> Result<(), QueryError> {
+        if self.running.is_some() {
+            self.wait();
+            self.forget(checkpoint, log)?;
+        }
+        Ok(())
+    }
+
     /// At a clean stop: the next start then has nothing to apply.
     ///
     /// # Errors
