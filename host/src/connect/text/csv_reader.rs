@@ -152,7 +152,7 @@ struct Field<'r> {
 /// The first field, and what stands behind its delimiter. None: it is the last one.
 fn next_field(row: &str, delimiter: u8) -> Result<(Field<'_>, Option<&str>), RowFault> {
     let Some(mut rest) = row.strip_prefix('"') else {
-        let end = row.bytes().position(|byte| byte == delimiter);
+        let end = memchr::memchr(delimiter, row.as_bytes());
         let (field, behind) = match end {
             Some(end) => (row.get(..end), row.get(end + 1..)),
             None => (Some(row), None),

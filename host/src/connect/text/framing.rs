@@ -154,7 +154,7 @@ impl RowCutter {
     fn scan(&mut self) -> Option<usize> {
         let unseen = self.buffer.get(self.scanned..).unwrap_or_default();
         let found = match self.end {
-            RowEnd::LineFeed => unseen.iter().position(|byte| *byte == b'\n'),
+            RowEnd::LineFeed => memchr::memchr(b'\n', unseen),
             RowEnd::LineFeedOutsideQuotes { delimiter } => {
                 let mut place = self.place;
                 let found = unseen.iter().position(|byte| {
