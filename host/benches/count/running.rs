@@ -126,7 +126,7 @@ impl Sink for NullSink {
         rows: &mut dyn Iterator<Item = Result<RecordBatch, SinkError>>,
         _: &mut dyn Write,
     ) -> Result<(), SinkError> {
-        rows.map(|batch| batch.map(drop)).collect()
+        rows.try_for_each(|batch| batch.map(drop))
     }
 
     fn publish(&mut self, _: &Publication<'_>) -> Result<(), SinkError> {
