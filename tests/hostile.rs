@@ -23,6 +23,8 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 const MEMORY_KIB_MAX: u64 = 448 << 10;
 /// Ends loops soon.
 const SHORT: &str = "limits.sandbox.chunk_time_ms=200";
+/// So many that no machine makes them in a short time: the deadline is what ends a flood of calls.
+const ANY_CALLS: &str = "limits.sandbox.chunk_host_calls=4000000000";
 
 const CONTRACT: &str = "CONTRACT_VIOLATION";
 const WRONG_PHASE: &str = "STATEFUL_PROCESSOR_CANNOT_PERFORM_OPERATION_WITH_INVALID_HANDLE_STATE";
@@ -90,15 +92,15 @@ const FLOODS: &[Attack] = &[
         .saying("limits.state.write_bytes_max"),
     ends("emit-flood", "OUTPUT_LIMIT_EXCEEDED").with(&["limits.output_bytes=1048576"]).saying("limits.output_bytes"),
     ends("emit-flood", "OUTPUT_LIMIT_EXCEEDED").with(&["limits.output_rows=10000"]).saying("limits.output_rows"),
-    ends("emit-flood", "GUEST_DEADLINE").with(&[SHORT]),
+    ends("emit-flood", "GUEST_DEADLINE").with(&[SHORT, ANY_CALLS]),
     ends("row-huge", "HOST_CALL_BYTES_EXCEEDED").saying("limits.sandbox.host_call_bytes"),
     ends("ops-huge", "HOST_CALL_BYTES_EXCEEDED"),
     ends("log-huge", "HOST_CALL_BYTES_EXCEEDED"),
-    ends("log-flood", "GUEST_DEADLINE").with(&[SHORT]).saying("limits.sandbox.log_bytes"),
-    ends("log-init", "GUEST_DEADLINE").with(&[SHORT]),
+    ends("log-flood", "GUEST_DEADLINE").with(&[SHORT, ANY_CALLS]).saying("limits.sandbox.log_bytes"),
+    ends("log-init", "GUEST_DEADLINE").with(&[SHORT, ANY_CALLS]),
     ends("stdout-flood", "HOST_CALLS_EXCEEDED").with(&["limits.sandbox.chunk_host_calls=20000"]),
     ends("calls-flood", "HOST_CALLS_EXCEEDED").with(&["limits.sandbox.chunk_host_calls=20000"]),
-    ends("calls-flood", "GUEST_DEADLINE").with(&[SHORT]),
+    ends("calls-flood", "GUEST_DEADLINE").with(&[SHORT, ANY_CALLS]),
     ends("cursors-list", "OPEN_CURSORS_EXCEEDED").saying("limits.sandbox.open_cursors"),
     ends("cursors-timers", "OPEN_CURSORS_EXCEEDED").timed().with(&["limits.state.timers_per_key_max=100000"]),
     ends("cursor-unknown", "CURSOR_NOT_OPEN"),
@@ -278,7 +280,7 @@ fn failures_and_traps_reach_the_user_and_only_the_user() {
 
 #[test]
 fn a_flood_of_logs_stays_within_its_limit() {
-    let attack = ends("log-flood", "GUEST_DEADLINE").with(&[SHORT]);
+    let attack = ends("log-flood", "GUEST_DEADLINE").with(&[SHORT, ANY_CALLS]);
     let place = Place::new(&attack);
 
     let said = place.run(&mut place.attack(&attack));
@@ -340,8 +342,16 @@ const LIMITS: &[(&str, Guest, Attack)] = &[
     ),
     ("host_call_bytes", Guest::Evil, ends("schema-huge", "HOST_CALL_BYTES_EXCEEDED")),
     ("open_cursors", Guest::Evil, ends("cursors-list", "OPEN_CURSORS_EXCEEDED")),
-    ("log_bytes", Guest::Evil, ends("log-flood", "GUEST_DEADLINE").with(&[SHORT, "limits.sandbox.log_bytes=100"])),
-    ("log_lines", Guest::Evil, ends("log-flood", "GUEST_DEADLINE").with(&[SHORT, "limits.sandbox.log_lines=10"])),
+    (
+        "log_bytes",
+        Guest::Evil,
+        ends("log-flood", "GUEST_DEADLINE").with(&[SHORT, ANY_CALLS, "limits.sandbox.log_bytes=100"]),
+    ),
+    (
+        "log_lines",
+        Guest::Evil,
+        ends("log-flood", "GUEST_DEADLINE").with(&[SHORT, ANY_CALLS, "limits.sandbox.log_lines=10"]),
+    ),
     ("schema_bytes", Guest::Evil, ends("schema-wide", "SCHEMA_TOO_LONG")),
     ("wasi_resources", Guest::Core(POLLABLES), ends("pollables", EXCEEDED)),
 ];
