@@ -57,7 +57,7 @@ pub struct Checkpoint {
     metadata: Metadata,
     is_new: bool,
     /// The lock goes with it.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 impl Checkpoint {
@@ -264,26 +264,37 @@ fn lay_out(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     disk.sync_dir(path)
 }
 
+/// A lock that ends when this is dropped, also while a process that was just started still has a copy of the file.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file unlocks it anyway, later at worst.
+        drop(self.0.unlock());
+    }
+}
+
 /// A lock is of the running system and gone with the process, so it is no business of [`Disk`].
-fn lock(path: &Path) -> Result<File, CheckpointError> {
+fn lock(path: &Path) -> Result<Lock, CheckpointError> {
     let failed = |source| CheckpointError::Disk { path: path.to_owned(), source };
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(failed)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => Err(CheckpointError::InUse { path: path.to_owned() }),
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }
 }
 
 /// None: nobody has ever locked it.
-fn share_lock(path: &Path) -> Result<Option<File>, CheckpointError> {
+fn share_lock(path: &Path) -> Result<Option<Lock>, CheckpointError> {
     let failed = |source| CheckpointError::Disk { path: path.to_owned(), source };
     let file = match File::open(path.join(LOCK)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(failed)?,
     };
     match file.try_lock_shared() {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(Lock(file))),
         Err(TryLockError::WouldBlock) => Err(CheckpointError::InUse { path: path.to_owned() }),
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }
