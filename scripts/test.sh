@@ -18,7 +18,12 @@ lint() {
   cargo clippy --release --locked -p tidemill-host --all-targets -- -D warnings
   cargo clippy --release --locked -p tidemill -p tidemill-derive -p 'example-*' -p '*-guest' --all-targets -- -D warnings
 }
-docs() { say "docs"; RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps -p tidemill-host -p tidemill; }
+docs() {
+  say "docs"
+  # The host's docs are for those who work on it, so private items are in them; the SDK's are for authors.
+  RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --release --locked --no-deps -p tidemill-host --lib --document-private-items
+  RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps -p tidemill
+}
 test_() { say "tests of the host"; cargo test --release --locked -p tidemill-host; }
 sdk() { say "tests of the SDK and the examples"; cargo test --release --locked -p tidemill -p tidemill-derive -p script-guest -p 'example-*'; }
 
