@@ -42,5 +42,7 @@ say "6. The same query, never disturbed, for comparison"
 run undisturbed
 diff -r "$demo/killed/rows" "$demo/undisturbed/rows" --exclude='.*' && echo "byte for byte the same"
 
-say "7. Some of the rows"
-cat "$demo"/killed/rows/part-* | tail -n 12
+say "7. Some of the rows: departures with the delay that the aircraft brought along, and aircraft not seen for three days"
+rows() { cat "$demo"/killed/rows/part-*; }
+rows | grep '"event":"departed"' | grep -v '"carried_delay":null' | tail -n 6
+rows | grep '"event":"not seen"' | tail -n 4
