@@ -73,7 +73,7 @@ fn format_days(days: i64) -> String {
 }
 
 /// Year, month and day of a day since 1970-01-01.
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
+pub(crate) fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS;
     let (cycle, day_of_cycle) = (days.div_euclid(CYCLE_DAYS), days.rem_euclid(CYCLE_DAYS));
     let year_of_cycle =
@@ -87,7 +87,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 }
 
 /// The day since 1970-01-01 of a date that exists.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (cycle, year_of_cycle) = (year.div_euclid(400), year.rem_euclid(400));
     let month_from_march = if month > 2 { month - 3 } else { month + 9 };

@@ -23,6 +23,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use calendar::{civil_from_days, days_from_civil};
 pub use cast::{cast_batch, widens};
 pub use error::{BadRow, CastError, EncodeError, FramingError, JsonError, RowFault, SchemaError};
 pub use json::{key_from_json, row_from_json, row_to_json};
