@@ -118,11 +118,20 @@ mod state {
         let ran = Ran::new("counter");
 
         assert_snapshot!(shown(&succeed(&mut ran.state(["list"]))), @r"
-        name   kind   key           value         ttl    keys  rows
-        count  value                value BIGINT  false  2     2
-        seen   list                 value BIGINT  false  2     5
-        times  map    value BIGINT  value BIGINT  false  2     3
+        name   kind   key           value         ttl  keys  rows
+        count  value                value BIGINT       2     2
+        seen   list                 value BIGINT       2     5
+        times  map    value BIGINT  value BIGINT       2     3
         ");
+    }
+
+    #[test]
+    fn a_ttl_is_listed_with_its_length() {
+        let ran = Ran::new("dedup");
+
+        let listed = json_lines(&succeed(&mut ran.state(["list", "-o", "json"])).out);
+
+        assert_eq!(listed[0]["ttl"], "1h");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::Format;
-use super::listing::plain;
+use super::listing::{duration_text, plain};
 use super::open;
 use super::output::{self, Coded};
 use super::query_args::QueryArgs;
@@ -135,7 +135,7 @@ fn text(path: &Path, component: &Inspection, plan: Option<&OperatorPlan>) -> any
     line("output", &plan.output.to_string())?;
     for (number, variable) in plan.variables.iter().enumerate() {
         let key = variable.key.as_ref().map(|key| format!("<{key}> to ")).unwrap_or_default();
-        let ttl = variable.ttl_ms.map(|ms| format!(", expires after {}", duration(ms))).unwrap_or_default();
+        let ttl = variable.ttl_ms.map(|ms| format!(", expires after {}", duration_text(ms))).unwrap_or_default();
         let shown = format!("{} {} {key}<{}>{ttl}", variable.kind.name(), variable.name, variable.value);
         line(if number == 0 { "state" } else { "" }, &shown)?;
     }
@@ -150,8 +150,4 @@ fn text(path: &Path, component: &Inspection, plan: Option<&OperatorPlan>) -> any
 fn prefetched(plan: &OperatorPlan) -> Vec<String> {
     let named = plan.prefetch.iter().filter_map(|index| plan.variables.get(usize::from(*index)));
     named.map(|variable| variable.name.clone()).collect()
-}
-
-fn duration(ms: u64) -> String {
-    humantime::format_duration(std::time::Duration::from_millis(ms)).to_string()
 }

@@ -82,6 +82,11 @@ fn cell(row: &Value, path: &[String]) -> String {
     }
 }
 
+/// A duration as settings take it: `1h 30m`.
+pub(super) fn duration_text(ms: u64) -> String {
+    humantime::format_duration(std::time::Duration::from_millis(ms)).to_string()
+}
+
 /// Text from outside must not move a terminal's cursor.
 pub(super) fn plain(text: &str) -> String {
     if text.chars().any(char::is_control) { text.escape_debug().to_string() } else { text.to_owned() }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::Format;
-use super::listing::{Listing, column};
+use super::listing::{Listing, column, duration_text};
 use super::output::Coded;
 use crate::connect::timestamp_text;
 use crate::disk::RealDisk;
@@ -167,7 +167,9 @@ impl State {
                 put(&mut row, "key", key.to_string().into());
             }
             put(&mut row, "value", variable.value.to_string().into());
-            put(&mut row, "ttl", variable.ttl.into());
+            if let Some(ttl_ms) = variable.ttl_ms {
+                put(&mut row, "ttl", duration_text(ttl_ms).into());
+            }
             put(&mut row, "keys", keys.into());
             put(&mut row, "rows", rows.into());
             if listing.row(&row)?.is_break() {
@@ -304,7 +306,7 @@ impl<'a> RowShape<'a> {
             columns.extend(fields("entry", entry.schema()));
         }
         columns.extend(fields("value", self.value.schema()));
-        if self.variable.ttl {
+        if self.variable.ttl_ms.is_some() {
             columns.push(column("expires"));
         }
         columns

@@ -100,8 +100,8 @@ pub struct CatalogVariable {
     pub value: Schema,
     /// Id of that schema; stored rows name it.
     pub schema_id: u16,
-    /// Whether its rows expire.
-    pub ttl: bool,
+    /// How long a row that is written now lives, in milliseconds of processing time; None is for ever.
+    pub ttl_ms: Option<u64>,
 }
 
 /// What [`Catalog::resolve`] found.
@@ -189,8 +189,10 @@ impl StepVariables {
         let spec = VariableSpec { ttl_ms, ..spec.clone() };
         if let Some(known) = self.variables.iter_mut().find(|known| known.name == spec.name) {
             known.check(&spec)?;
-            // Names and nullability may have changed; what is declared now is what is shown and written from now on.
+            // Names, nullability and the length of the TTL may have changed; what is declared now is what is shown and
+            // written from now on.
             known.value.clone_from(&spec.value);
+            known.ttl_ms = spec.ttl_ms;
             return Ok(Variable { id: known.id, schema_id: known.schema_id, spec });
         }
         let id = self.next_id;
@@ -203,7 +205,7 @@ impl StepVariables {
             key: spec.key.clone(),
             value: spec.value.clone(),
             schema_id: 0,
-            ttl: spec.ttl_ms.is_some(),
+            ttl_ms: spec.ttl_ms,
         });
         Ok(Variable { id, schema_id: 0, spec })
     }
@@ -225,8 +227,8 @@ impl CatalogVariable {
             let (stored, declared) = (self.value.to_string(), spec.value.to_string());
             return Err(StateError::ValueSchemaChanged { name: name(), stored, declared });
         }
-        if self.ttl != spec.ttl_ms.is_some() {
-            return Err(StateError::TtlChanged { name: name(), stored: self.ttl });
+        if self.ttl_ms.is_some() != spec.ttl_ms.is_some() {
+            return Err(StateError::TtlChanged { name: name(), stored: self.ttl_ms.is_some() });
         }
         Ok(())
     }
@@ -397,7 +399,9 @@ mod tests {
     fn a_ttl_duration_may_change_zero_means_none_and_a_negative_one_is_refused() {
         let ttl = |ttl_ms: i64| VariableSpec { ttl_ms: Some(ttl_ms.cast_unsigned()), ..value("v", "n BIGINT") };
         let catalog = resolved(&[ttl(5)]);
-        assert_eq!(catalog.resolve(0, &[ttl(50)], &[]).unwrap().variables[0].spec.ttl_ms, Some(50));
+        let longer = catalog.resolve(0, &[ttl(50)], &[]).unwrap();
+        assert_eq!(longer.variables[0].spec.ttl_ms, Some(50));
+        assert_eq!(longer.catalog.variables(0)[0].ttl_ms, Some(50));
         assert_eq!(code(&catalog, ttl(-1)), "STATEFUL_PROCESSOR_TTL_DURATION_MUST_BE_POSITIVE");
         assert_eq!(Catalog::default().resolve(0, &[ttl(0)], &[]).unwrap().variables[0].spec.ttl_ms, None);
     }
