@@ -18,6 +18,7 @@ mod durability;
 mod event_time;
 mod examples;
 mod hostile;
+mod initial_state;
 mod model;
 mod native_query;
 mod recovery;

@@ -64,6 +64,32 @@ fn a_file_of_which_rows_are_still_needed_must_stay_as_it_is() {
 }
 
 #[test]
+fn a_file_in_use_is_missed_also_where_no_other_tells_format_and_schema() {
+    let query = Counter::over(&[("1.jsonl", &A.repeat(10))]);
+    let row_by_row = ["--set", "limits.rows_per_batch=2"];
+    let crashed = query.without_schema(row_by_row).env("TIDEMILL_CRASH_AT", "apply.after:2").status().unwrap();
+    assert_eq!(crashed.code(), None, "it should have been killed");
+
+    fs::remove_file(query.path().join("input/1.jsonl")).unwrap();
+
+    let said = fail_with(&mut query.without_schema(row_by_row), "SOURCE_FILE_MISSING");
+    says(&said, &["1.jsonl", "needed from row 5 on", "put it back as it was"]);
+    fail_with(query.without_schema(row_by_row).args(["--format", "jsonl"]), "SOURCE_FILE_MISSING");
+}
+
+#[test]
+fn a_link_to_nothing_is_warned_about_and_read_once_it_leads_somewhere() {
+    let query = Counter::over(&[("1.jsonl", A)]);
+    std::os::unix::fs::symlink("../later.jsonl", query.path().join("input/2.jsonl")).unwrap();
+
+    says(&succeed(&mut query.command([])), &["SOURCE_NOT_A_FILE", "2.jsonl", "until it is a file"]);
+
+    fs::write(query.path().join("later.jsonl"), B).unwrap();
+    succeed(&mut query.command([]));
+    assert_eq!(query.counts().last(), Some(&owned(("b", 1))));
+}
+
+#[test]
 fn a_file_that_was_read_to_its_end_may_go_and_is_not_read_again_when_it_changes() {
     let query = Counter::over(&[("1.jsonl", A), ("2.jsonl", B)]);
     query.summary([]);

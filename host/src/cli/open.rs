@@ -8,11 +8,13 @@ use tempfile::TempDir;
 use super::output::{Coded, note};
 use crate::clock::{Clock, ScriptedClock, SystemClock};
 use crate::config::{self, Environment, QueryConfig};
-use crate::connect::{open_quarantine, open_sink, open_source};
+use crate::connect::{gone_since, open_initial_state, open_quarantine, open_sink, open_source};
 use crate::disk::RealDisk;
+use crate::engine::commit::SourceRole;
 use crate::engine::operator::{Operator, OperatorError};
 use crate::engine::query::{Parts, Query, StoreKind};
 use crate::engine::source::{Source, SourceError};
+use crate::engine::stopped::StoppedQuery;
 use crate::runtime::{CompileCache, ComponentError, Limits, Metering, Processor, Sandbox};
 
 /// An open query, with the temporary folder that it lives in if nothing of it is kept.
@@ -33,7 +35,8 @@ pub(super) enum Lifetime {
 /// Opens a query.
 pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Environment) -> anyhow::Result<Opened> {
     let operator = Arc::new(processor(config, environment)?);
-    let input = open_source(&config.source, Box::new(std::io::stdin())).map_err(source_failed)?;
+    let input = open_source(&config.source, Box::new(std::io::stdin()))
+        .map_err(|error| source_failed(gone(config, SourceRole::Input).unwrap_or(error)))?;
     if config.source.schema.is_none() {
         note(&format!("{}: schema inferred: {}", input.describe(), input.schema()));
     }
@@ -126,8 +129,17 @@ pub(super) fn committed_input(config: &QueryConfig) -> anyhow::Result<Box<dyn So
 
 /// Opens the query's initial state, if it has one.
 pub(super) fn initial_state(config: &QueryConfig) -> anyhow::Result<Option<Box<dyn Source>>> {
-    let source = config.initial_state.as_ref().map(|settings| open_source(settings, Box::new(std::io::empty())));
-    source.transpose().map_err(source_failed)
+    let source = config.initial_state.as_ref().map(open_initial_state);
+    source.transpose().map_err(|error| source_failed(gone(config, SourceRole::InitialState).unwrap_or(error)))
+}
+
+/// Without its files, a source may not even tell its format; the checkpoint knows which of them is missed.
+fn gone(config: &QueryConfig, role: SourceRole) -> Option<SourceError> {
+    let head = StoppedQuery::open(Arc::new(RealDisk), config.query.checkpoint.as_ref()?).ok()?.history().head.clone();
+    match role {
+        SourceRole::Input => gone_since(&config.source, head.input.as_ref()?),
+        SourceRole::InitialState => gone_since(config.initial_state.as_ref()?, head.initial_state.as_ref()?),
+    }
 }
 
 fn source_failed(error: SourceError) -> anyhow::Error {

@@ -31,7 +31,7 @@ pub(super) struct QueryArgs {
     #[arg(long, value_name = "DDL", help_heading = "Input")]
     schema: Option<String>,
 
-    /// State to begin with: a file or directory, read before the first input of a new checkpoint.
+    /// State to begin with, read before the first input of a new checkpoint: a file, or what a directory holds then.
     #[arg(long, value_name = "PATH", help_heading = "Input")]
     initial_state: Option<String>,
 

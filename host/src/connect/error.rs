@@ -39,6 +39,12 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
+    /// An entry of a directory that has no rows to give.
+    #[error("{} is a link to nothing, or no regular file; remove it, or hide it behind a name that begins with a dot", path.display())]
+    NotAFile {
+        /// The entry.
+        path: PathBuf,
+    },
     /// A compressed file ends in the middle.
     #[error(
         "{} ends in the middle of its compressed data, after {rows} whole rows. Nothing of the batch was committed; put \
@@ -53,8 +59,8 @@ pub enum ReadError {
     },
     /// A file in use is not what it was.
     #[error(
-        "{} has changed since it was read: {detail}. Rows up to row {row} of it are committed; put the file back as it \
-         was, or begin with a new checkpoint. Files must be complete when they appear, and new rows come in new files",
+        "{} has changed since a batch named it: {detail}. {row} rows of it are committed; put the file back as it was, or \
+         begin with a new checkpoint. Files must be complete when they appear, and new rows come in new files",
         path.display()
     )]
     Changed {
@@ -150,6 +156,7 @@ impl ReadError {
         match self {
             Self::NotFound { .. } => "SOURCE_NOT_FOUND",
             Self::Unreadable { .. } | Self::NotParquet { .. } | Self::NameNotUnicode { .. } => "SOURCE_UNREADABLE",
+            Self::NotAFile { .. } => "SOURCE_NOT_A_FILE",
             Self::Truncated { .. } => "SOURCE_FILE_TRUNCATED",
             Self::Changed { .. } => "SOURCE_FILE_CHANGED",
             Self::Missing { .. } => "SOURCE_FILE_MISSING",

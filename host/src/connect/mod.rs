@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::disk::Disk;
 use crate::engine::sink::{Sink, SinkError};
-use crate::engine::source::{Source, SourceError};
+use crate::engine::source::{Source, SourceError, SourceRange};
 
 mod directory;
 mod encoding;
@@ -62,6 +62,20 @@ pub fn open_source(settings: &SourceSettings, stdin: Box<dyn Read + Send>) -> Re
     Err(ReadError::Setting { setting, reason }.into())
 }
 
+/// Opens the source of a query's initial state, of which only the files are read that are there at the beginning.
+///
+/// # Errors
+/// As [`open_source`]; standard input.
+pub fn open_initial_state(settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
+    match &settings.path {
+        Some(path) if !settings.stdin && !settings.skip_committed => Ok(Box::new(open_files(path, settings)?.fixed())),
+        _ => {
+            let reason = "an initial state is read from files, and needs a path and nothing of stdin".to_owned();
+            Err(ReadError::Setting { setting: "path", reason }.into())
+        }
+    }
+}
+
 /// Opens the sink of the settings; `stdout` is written only if they say so. Nothing is touched before [`Sink::open`].
 ///
 /// # Errors
@@ -98,6 +112,11 @@ pub fn open_sink(
 pub fn open_quarantine(path: &Path, disk: Arc<dyn Disk>) -> Result<Box<dyn Sink>, SinkError> {
     let encoding = Encoding::Text(TextFormat::JsonLines);
     Ok(Box::new(DirectorySink::new(disk, path, Format::Jsonl, encoding)?))
+}
+
+/// Why files cannot be opened of which this range was the last that was committed, if that is that the one in use is gone.
+pub fn gone_since(settings: &SourceSettings, last: &SourceRange) -> Option<SourceError> {
+    FileSource::gone_since(settings.path.as_ref()?, last).map(SourceError::from)
 }
 
 fn open_files(path: &Path, settings: &SourceSettings) -> Result<FileSource, ReadError> {

@@ -1,11 +1,15 @@
 //! By what a file is known again.
 
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
+
+use super::listing::not_found_or;
+use crate::connect::error::ReadError;
 
 /// Bytes at each end of a file that are hashed: enough to notice another file, little enough to cost nothing.
 const ENDS_BYTES: u64 = 64 << 10;
@@ -63,10 +67,43 @@ impl Fingerprint {
         Ok(Self { stamp, ends: format!("{:032x}", hash.digest128()) })
     }
 
+    /// Takes the fingerprint of the file at a path.
+    pub(super) fn of_path(path: &Path) -> Result<Self, ReadError> {
+        let mut file = File::open(path).map_err(|error| not_found_or(path, error))?;
+        Self::of(&mut file).map_err(|error| ReadError::unreadable(path, error))
+    }
+
     /// What differs, for a person. None: nothing.
     pub(super) fn difference(&self, now: &Self) -> Option<String> {
         let bytes = || (self.ends != now.ends).then(|| "its first or last 64 KiB are other bytes".to_owned());
         self.stamp.difference(&now.stamp).or_else(bytes)
+    }
+}
+
+/// Opens a file of which rows up to `row` are committed, if it is still the same.
+pub(super) fn open_known(path: &Path, fingerprint: &Fingerprint, row: u64) -> Result<File, ReadError> {
+    let mut file = File::open(path).map_err(|error| missing_or(path, row, error))?;
+    let now = Fingerprint::of(&mut file).map_err(|error| ReadError::unreadable(path, error))?;
+    match fingerprint.difference(&now) {
+        None => Ok(file),
+        Some(detail) => Err(ReadError::Changed { path: path.to_owned(), row, detail }),
+    }
+}
+
+/// The same, by what the file system says only.
+pub(super) fn check_stamp(path: &Path, stamp: &Stamp, row: u64) -> Result<(), ReadError> {
+    let metadata = fs::metadata(path).map_err(|error| missing_or(path, row, error))?;
+    let now = Stamp::of(&metadata).map_err(|error| ReadError::unreadable(path, error))?;
+    match stamp.difference(&now) {
+        None => Ok(()),
+        Some(detail) => Err(ReadError::Changed { path: path.to_owned(), row, detail }),
+    }
+}
+
+pub(super) fn missing_or(path: &Path, row: u64, error: io::Error) -> ReadError {
+    match error.kind() {
+        io::ErrorKind::NotFound => ReadError::Missing { path: path.to_owned(), row: row + 1 },
+        _ => ReadError::unreadable(path, error),
     }
 }
 
@@ -79,8 +116,6 @@ fn hash_bytes(file: &mut File, bytes_max: u64, hash: &mut Xxh3) -> io::Result<()
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

@@ -16,13 +16,22 @@ pub(super) struct Candidate {
     pub(super) name: String,
 }
 
-/// All files in the directory that are wanted, by (modification time, name). Names that begin with `.` or `_` are left
+/// What a directory holds.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    /// Files, in the order in which they are read.
+    pub(super) files: Vec<Candidate>,
+    /// Names of what is neither a file nor a directory, such as a link to nothing.
+    pub(super) others: Vec<String>,
+}
+
+/// What is in the directory and wanted; files by (modification time, name). Names that begin with `.` or `_` are left
 /// out, by which programs hide files that are not whole yet; so are directories.
 ///
 /// A file that vanishes meanwhile is not there.
-pub(super) fn list(directory: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Candidate>, ReadError> {
+pub(super) fn list(directory: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Entries, ReadError> {
     let unreadable = |error| ReadError::unreadable(directory, error);
-    let mut candidates = Vec::new();
+    let mut entries = Entries::default();
     for entry in fs::read_dir(directory).map_err(|error| not_found_or(directory, error))? {
         let entry = entry.map_err(unreadable)?;
         let name = match entry.file_name().into_string() {
@@ -36,15 +45,20 @@ pub(super) fn list(directory: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Ve
         match fs::metadata(entry.path()) {
             Ok(metadata) if metadata.is_file() => {
                 let modified_ns = Stamp::of(&metadata).map_err(unreadable)?.modified_ns;
-                candidates.push(Candidate { modified_ns, name });
+                entries.files.push(Candidate { modified_ns, name });
             }
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(_) => entries.others.push(name),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if entry.path().is_symlink() {
+                    entries.others.push(name);
+                }
+            }
             Err(error) => return Err(ReadError::unreadable(&entry.path(), error)),
         }
     }
-    candidates.sort_unstable();
-    Ok(candidates)
+    entries.files.sort_unstable();
+    Ok(entries)
 }
 
 /// Nothing at a path is an error of its own.

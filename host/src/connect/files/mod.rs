@@ -1,7 +1,10 @@
 //! Files as a source: a single one, or all those of a directory, also those that come later.
 //!
 //! - Files go in the order of (modification time, path). One that appears later is read later, however old it is.
-//! - Directories within the directory, and files whose names begin with `.` or `_`, are left alone.
+//! - Directories within the directory, and files whose names begin with `.` or `_`, are left alone. A link to nothing is
+//!   warned about once, and read once it leads to a file.
+//! - A source that is [fixed](FileSource::fixed) reads what the directory holds at the first read: the list and its
+//!   fingerprints are committed with the first batch. What comes later is not read; what has changed or gone is an error.
 //! - A file must be complete when it appears under its name: write it under a hidden name, then rename it. A file that
 //!   changes while it is read is an error.
 //! - A batch may end in the middle of a file, at a row. Until the file is finished it must stay as it is.
@@ -32,11 +35,11 @@ mod sample;
 mod text_file;
 
 use budget::Budget;
-use fingerprint::{Fingerprint, Stamp};
+use fingerprint::{Fingerprint, check_stamp, missing_or, open_known};
 use listing::{Candidate, list, not_found_or};
 pub use open_file::FileFormat;
 use open_file::{Layout, OpenFile};
-use range::{FilePart, FilesRange, Finished, Kept, POSITION_KEY, Place, Position, finished_key, to_json};
+use range::{FilePart, FilesRange, Finished, Kept, POSITION_KEY, Place, Position, finished_key, listed_key, to_json};
 
 /// From this many finished files on, listing the directory costs so much that an idle query does it less often.
 const LISTING_COSTS_FROM_FILES: usize = 1_000;
@@ -76,6 +79,11 @@ enum Extent {
     /// This file only.
     File(String),
     Directory,
+    /// The files that were in the directory when it was first read, as they were then.
+    Fixed {
+        /// Those that are not finished; None: it was not read yet.
+        left: Option<BTreeMap<String, Fingerprint>>,
+    },
 }
 
 struct Listing {
@@ -101,7 +109,7 @@ impl FileSource {
         let schema = match (schema, &extent) {
             (Some(schema), _) => schema,
             (None, Extent::File(_)) => sample::schema_of(&path, &format)?,
-            (None, Extent::Directory) => first_schema(&root, &format)?,
+            (None, Extent::Directory | Extent::Fixed { .. }) => sample::first_schema(&root, &format)?,
         };
         let columns = Columns { all: schema.to_arrow(), wanted: schema.to_arrow() };
         if let FileFormat::Text(text) = &format
@@ -125,6 +133,15 @@ impl FileSource {
         })
     }
 
+    /// Restricts a directory to the files that are there when it is first read.
+    #[must_use]
+    pub fn fixed(self) -> Self {
+        match self.extent {
+            Extent::Directory => Self { extent: Extent::Fixed { left: None }, ..self },
+            _ => self,
+        }
+    }
+
     /// The format that the name of the file says, or that of the first file in the directory. None: it says none.
     ///
     /// # Errors
@@ -132,16 +149,24 @@ impl FileSource {
     pub fn format_of(path: &Path) -> Result<Option<Format>, ReadError> {
         let metadata = fs::metadata(path).map_err(|error| not_found_or(path, error))?;
         let name = match metadata.is_dir() {
-            true => list(path, &|_| true)?.into_iter().next().map(|candidate| candidate.name),
+            true => list(path, &|_| true)?.files.into_iter().next().map(|candidate| candidate.name),
             false => path.file_name().map(|name| name.to_string_lossy().into_owned()),
         };
         Ok(name.and_then(|name| Format::of_name(&name)))
     }
 
+    /// What is wrong with a path that cannot be opened any more, if that is that the file is gone in which this committed
+    /// range ended.
+    pub fn gone_since(path: &Path, last: &SourceRange) -> Option<ReadError> {
+        let part = FilesRange::of(last, "").ok()?.files.pop().filter(|part| !part.finished)?;
+        let path = if path.is_dir() { path.join(part.path) } else { path.to_owned() };
+        (!path.exists()).then_some(ReadError::Missing { path, row: part.end.row + 1 })
+    }
+
     fn place(&self) -> String {
         match &self.extent {
             Extent::File(name) => self.root.join(name).display().to_string(),
-            Extent::Directory => self.root.display().to_string(),
+            Extent::Directory | Extent::Fixed { .. } => self.root.display().to_string(),
         }
     }
 
@@ -161,7 +186,7 @@ impl FileSource {
         if finished {
             file.check_unchanged(&fingerprint)?;
             self.position = None;
-            slice.bookkeeping.push(self.finish(&path, &fingerprint, end)?);
+            self.finish(&path, &fingerprint, end, slice)?;
         } else {
             self.position = Some(Position { path: path.clone(), fingerprint: fingerprint.clone(), place: end });
             self.current = Some(file);
@@ -169,11 +194,22 @@ impl FileSource {
         Ok(Some(FilePart { path, fingerprint, first, end, finished }))
     }
 
-    fn finish(&mut self, path: &str, fingerprint: &Fingerprint, end: Place) -> Result<Pair, ReadError> {
+    fn finish(
+        &mut self,
+        path: &str,
+        fingerprint: &Fingerprint,
+        end: Place,
+        slice: &mut Slice,
+    ) -> Result<(), ReadError> {
         let finished = Finished { fingerprint: fingerprint.clone(), rows: end.row };
         let value = to_json(&finished, path)?.to_string().into_bytes();
         self.finished.insert(path.to_owned(), finished);
-        Ok((finished_key(path), Some(value)))
+        slice.bookkeeping.push((finished_key(path), Some(value)));
+        if let Extent::Fixed { left: Some(left) } = &mut self.extent {
+            left.remove(path);
+            slice.bookkeeping.push((listed_key(path), None));
+        }
+        Ok(())
     }
 
     /// The file at the position, else the next one.
@@ -200,13 +236,16 @@ impl FileSource {
         }
         while let Some(candidate) = self.pending.front() {
             let path = self.root.join(&candidate.name);
-            let mut handle = match File::open(&path) {
+            let mut handle = match (File::open(&path), &self.extent) {
+                (_, Extent::Fixed { left: Some(left) }) if let Some(listed) = left.get(&candidate.name) => {
+                    open_known(&path, listed, 0)?
+                }
                 // A file that was not begun may go.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_directory() => {
+                (Err(error), Extent::Directory) if error.kind() == io::ErrorKind::NotFound => {
                     self.pending.pop_front();
                     continue;
                 }
-                handle => handle.map_err(|error| not_found_or(&path, error))?,
+                (handle, _) => handle.map_err(|error| not_found_or(&path, error))?,
             };
             let fingerprint = Fingerprint::of(&mut handle).map_err(|error| ReadError::unreadable(&path, error))?;
             let file = OpenFile::open(&path, handle, &candidate.name, &self.layout, Place::default())?;
@@ -231,12 +270,45 @@ impl FileSource {
                     return Ok(());
                 }
                 let since = Stopwatch::start();
-                self.pending = list(&self.root, &|name| !self.finished.contains_key(name))?.into();
+                let entries = list(&self.root, &|name| !self.finished.contains_key(name))?;
+                self.pending = entries.files.into();
                 self.last_listing = Some(Listing { since, took: since.elapsed() });
+                self.warn_of_others(entries.others);
                 self.warn_of_changes();
             }
+            Extent::Fixed { left: None } => {
+                let entries = list(&self.root, &|_| true)?;
+                if let Some(name) = entries.others.first() {
+                    return Err(ReadError::NotAFile { path: self.root.join(name) });
+                }
+                let print =
+                    |file: &Candidate| Ok((file.name.clone(), Fingerprint::of_path(&self.root.join(&file.name))?));
+                self.fix(entries.files.iter().map(print).collect::<Result<_, ReadError>>()?);
+            }
+            Extent::Fixed { left: Some(_) } => {}
         }
         Ok(())
+    }
+
+    /// Takes these files and no others.
+    fn fix(&mut self, left: BTreeMap<String, Fingerprint>) {
+        let begun = self.position.as_ref().map(|position| &position.path);
+        let files = left.iter().filter(|(name, _)| Some(*name) != begun);
+        let mut files: Vec<_> =
+            files.map(|(name, print)| Candidate { modified_ns: print.stamp.modified_ns, name: name.clone() }).collect();
+        files.sort_unstable();
+        self.pending = files.into();
+        self.extent = Extent::Fixed { left: Some(left) };
+    }
+
+    /// What a link to nothing should lead to may still come.
+    fn warn_of_others(&mut self, names: Vec<String>) {
+        for name in names {
+            let error = ReadError::NotAFile { path: self.root.join(&name) };
+            if self.warned.insert(name) {
+                tracing::warn!(code = error.code(), "{error}. It is passed over until it is a file");
+            }
+        }
     }
 
     /// Looks at some finished files, others each time.
@@ -256,15 +328,12 @@ impl FileSource {
         self.next_check = last.map(|name| name + "\0").unwrap_or_default();
     }
 
-    fn is_directory(&self) -> bool {
-        matches!(self.extent, Extent::Directory)
-    }
-
     fn read_slice(&mut self, limits: &ReadLimits) -> Result<Option<Slice>, ReadError> {
         let mut budget = Budget::of(limits);
         let mut files_left = limits.files_max.map_or(u64::MAX, |files| files.max(1));
         let mut slice = Slice::default();
         let mut range = FilesRange::default();
+        let is_first = self.finished.is_empty() && self.position.is_none();
         while !budget.is_spent() {
             let mut part_slice = Slice::default();
             match self.read_part(&mut budget, &mut files_left, &mut part_slice) {
@@ -285,6 +354,12 @@ impl FileSource {
             return Ok(None);
         }
         let place = self.place();
+        if let (true, Extent::Fixed { left: Some(left) }) = (is_first, &self.extent) {
+            for (name, fingerprint) in left {
+                let value = to_json(fingerprint, &place)?.to_string().into_bytes();
+                slice.bookkeeping.push((listed_key(name), Some(value)));
+            }
+        }
         let position = self.position.as_ref().map(|position| to_json(position, &place)).transpose()?;
         slice.bookkeeping.push((POSITION_KEY.to_vec(), position.map(|position| position.to_string().into_bytes())));
         slice.range = SourceRange { at: to_json(&range, &place)?, inline: None };
@@ -351,14 +426,20 @@ impl Source for FileSource {
         bookkeeping: Vec<(Vec<u8>, Vec<u8>)>,
         _last: Option<&SourceRange>,
     ) -> Result<(), SourceError> {
+        let was_read = !bookkeeping.is_empty();
+        let mut listed = BTreeMap::new();
         for (key, value) in bookkeeping {
             match Kept::of(&key, &value, &self.place())? {
                 Kept::Finished(path, finished) => drop(self.finished.insert(path, finished)),
+                Kept::Listed(path, fingerprint) => drop(listed.insert(path, fingerprint)),
                 Kept::Position(position) => {
                     open_known(&self.root.join(&position.path), &position.fingerprint, position.place.row)?;
                     self.position = Some(position);
                 }
             }
+        }
+        if let (true, Extent::Fixed { .. }) = (was_read, &self.extent) {
+            self.fix(listed);
         }
         Ok(())
     }
@@ -371,7 +452,8 @@ impl Source for FileSource {
         match &self.extent {
             Extent::Directory => Outlook::Growing,
             Extent::File(name) if self.finished.contains_key(name) => Outlook::Ended,
-            Extent::File(_) => Outlook::Open,
+            Extent::Fixed { left: Some(left) } if left.is_empty() => Outlook::Ended,
+            Extent::File(_) | Extent::Fixed { .. } => Outlook::Open,
         }
     }
 
@@ -399,9 +481,6 @@ impl Source for FileSource {
     }
 }
 
-/// One pair of the bookkeeping.
-type Pair = (Vec<u8>, Option<Vec<u8>>);
-
 /// Columns that a source is restricted to must be its own; only NOT NULL may differ.
 pub(super) fn check_projection(schema: &Schema, columns: &Schema, place: &str) -> Result<(), ReadError> {
     let names = columns.fields().iter().map(|field| field.name.as_str());
@@ -414,48 +493,6 @@ pub(super) fn check_projection(schema: &Schema, columns: &Schema, place: &str) -
         }
     }
     Ok(())
-}
-
-/// Opens a file of which rows up to `row` are committed, if it is still the same.
-fn open_known(path: &Path, fingerprint: &Fingerprint, row: u64) -> Result<File, ReadError> {
-    let mut file = File::open(path).map_err(|error| missing_or(path, row, error))?;
-    let now = Fingerprint::of(&mut file).map_err(|error| ReadError::unreadable(path, error))?;
-    match fingerprint.difference(&now) {
-        None => Ok(file),
-        Some(detail) => Err(ReadError::Changed { path: path.to_owned(), row, detail }),
-    }
-}
-
-/// The same, by what the file system says only.
-fn check_stamp(path: &Path, stamp: &Stamp, row: u64) -> Result<(), ReadError> {
-    let metadata = fs::metadata(path).map_err(|error| missing_or(path, row, error))?;
-    let now = Stamp::of(&metadata).map_err(|error| ReadError::unreadable(path, error))?;
-    match stamp.difference(&now) {
-        None => Ok(()),
-        Some(detail) => Err(ReadError::Changed { path: path.to_owned(), row, detail }),
-    }
-}
-
-fn missing_or(path: &Path, row: u64, error: io::Error) -> ReadError {
-    match error.kind() {
-        io::ErrorKind::NotFound => ReadError::Missing { path: path.to_owned(), row: row + 1 },
-        _ => ReadError::unreadable(path, error),
-    }
-}
-
-/// The schema of the first file that has rows.
-fn first_schema(directory: &Path, format: &FileFormat) -> Result<Schema, ReadError> {
-    let mut empty = None;
-    for candidate in list(directory, &|_| true)? {
-        match sample::schema_of(&directory.join(&candidate.name), format) {
-            Err(error @ ReadError::NoSchema { .. }) => empty = Some(error),
-            result => return result,
-        }
-    }
-    Err(empty.unwrap_or_else(|| ReadError::NoSchema {
-        place: directory.display().to_string(),
-        reason: "there are no files".to_owned(),
-    }))
 }
 
 #[cfg(test)]

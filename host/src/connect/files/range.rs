@@ -10,6 +10,9 @@ use crate::engine::source::SourceRange;
 /// Key prefix of the pairs that stand for finished files; the path follows.
 const FINISHED_PREFIX: &[u8] = b"finished/";
 
+/// Key prefix of the pairs that stand for files of a fixed list that are not finished; the path follows.
+const LISTED_PREFIX: &[u8] = b"listed/";
+
 /// Key of the pair that holds the position in the file in hand.
 pub(super) const POSITION_KEY: &[u8] = b"position";
 
@@ -68,9 +71,15 @@ pub(super) fn finished_key(path: &str) -> Vec<u8> {
     [FINISHED_PREFIX, path.as_bytes()].concat()
 }
 
+/// Key of the pair for a file of a fixed list.
+pub(super) fn listed_key(path: &str) -> Vec<u8> {
+    [LISTED_PREFIX, path.as_bytes()].concat()
+}
+
 /// One pair of the bookkeeping.
 pub(super) enum Kept {
     Finished(String, Finished),
+    Listed(String, Fingerprint),
     Position(Position),
 }
 
@@ -79,10 +88,14 @@ impl Kept {
         if key == POSITION_KEY {
             return Ok(Self::Position(parse(value, place)?));
         }
-        match key.strip_prefix(FINISHED_PREFIX).map(std::str::from_utf8) {
-            Some(Ok(path)) => Ok(Self::Finished(path.to_owned(), parse(value, place)?)),
-            _ => Err(ReadError::position(place, format!("there is a pair {:?}", String::from_utf8_lossy(key)))),
+        let path_behind = |prefix| key.strip_prefix(prefix).and_then(|path| str::from_utf8(path).ok());
+        if let Some(path) = path_behind(FINISHED_PREFIX) {
+            return Ok(Self::Finished(path.to_owned(), parse(value, place)?));
         }
+        if let Some(path) = path_behind(LISTED_PREFIX) {
+            return Ok(Self::Listed(path.to_owned(), parse(value, place)?));
+        }
+        Err(ReadError::position(place, format!("there is a pair {:?}", String::from_utf8_lossy(key))))
     }
 }
 

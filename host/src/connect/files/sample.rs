@@ -6,7 +6,7 @@ use std::path::Path;
 
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::listing::not_found_or;
+use super::listing::{list, not_found_or};
 use super::open_file::FileFormat;
 use crate::connect::error::ReadError;
 use crate::connect::format::Compression;
@@ -34,6 +34,21 @@ pub(super) fn schema_of(path: &Path, format: &FileFormat) -> Result<Schema, Read
             Schema::from_arrow(builder.schema()).map_err(|error| ReadError::file_schema(path, error.to_string()))
         }
     }
+}
+
+/// The schema of the first file that has rows.
+pub(super) fn first_schema(directory: &Path, format: &FileFormat) -> Result<Schema, ReadError> {
+    let mut empty = None;
+    for candidate in list(directory, &|_| true)?.files {
+        match schema_of(&directory.join(&candidate.name), format) {
+            Err(error @ ReadError::NoSchema { .. }) => empty = Some(error),
+            result => return result,
+        }
+    }
+    Err(empty.unwrap_or_else(|| ReadError::NoSchema {
+        place: directory.display().to_string(),
+        reason: "there are no files".to_owned(),
+    }))
 }
 
 fn first_rows(path: &Path, file: File, format: &TextFormat) -> Result<Vec<Vec<u8>>, ReadError> {

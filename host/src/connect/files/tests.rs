@@ -196,6 +196,69 @@ fn files_that_come_later_are_read_later_however_old() {
 }
 
 #[test]
+fn a_fixed_source_reads_what_was_there_at_its_first_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for (name, modified_s) in [("b", 20), ("c", 30), ("empty", 40)] {
+        let row = format!("{{\"n\":{modified_s}}}\n");
+        write(&at(name), if name == "empty" { "" } else { &row }, modified_s);
+    }
+    let open = || open(folder.path(), &JSONL, "n INT").fixed();
+    check_source(|| Box::new(open()));
+    let (mut source, mut kept) = (open(), Kept::default());
+    assert_eq!(source.outlook(), Outlook::Open);
+
+    kept.commit(&source.next(&one_row(NO_LIMITS)).unwrap().unwrap());
+    write(&at("a"), "{\"n\":1}\n", 1);
+    let mut restarted = open();
+    kept.restore(&mut restarted).unwrap();
+    write(&at("d"), "{\"n\":9}\n", 90);
+
+    for mut source in [source, restarted] {
+        assert_eq!(source.outlook(), Outlook::Open);
+        assert_eq!(drain(&mut source, &mut kept).unwrap(), ["{\"n\":30}"]);
+        assert_eq!(source.outlook(), Outlook::Ended);
+    }
+    let mut ended = open();
+    kept.restore(&mut ended).unwrap();
+    assert_eq!((drain(&mut ended, &mut kept).unwrap().len(), ended.outlook()), (0, Outlook::Ended));
+}
+
+#[test]
+fn a_fixed_source_misses_a_listed_file_that_has_gone_or_changed() {
+    let remove = |path: &Path| fs::remove_file(path).unwrap();
+    let change = |path: &Path| write(path, "{\"n\":3}\n", 2);
+    for (change, code) in [(&remove as &dyn Fn(&Path), "SOURCE_FILE_MISSING"), (&change, "SOURCE_FILE_CHANGED")] {
+        let folder = tempfile::tempdir().unwrap();
+        write(&folder.path().join("a"), "{\"n\":1}\n", 1);
+        write(&folder.path().join("b"), "{\"n\":2}\n", 2);
+        let (mut source, mut kept) = (open(folder.path(), &JSONL, "n INT").fixed(), Kept::default());
+        kept.commit(&source.next(&one_row(NO_LIMITS)).unwrap().unwrap());
+
+        change(&folder.path().join("b"));
+
+        let mut restarted = open(folder.path(), &JSONL, "n INT").fixed();
+        kept.restore(&mut restarted).unwrap();
+        assert_eq!(drain(&mut source, &mut kept), Err(code));
+        assert_eq!(drain(&mut restarted, &mut kept), Err(code));
+    }
+}
+
+#[test]
+fn a_link_to_nothing_is_passed_over_until_it_leads_to_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join(".elsewhere");
+    std::os::unix::fs::symlink(&target, folder.path().join("a")).unwrap();
+    let (mut source, mut kept) = (open(folder.path(), &JSONL, "n INT"), Kept::default());
+
+    assert_eq!(drain(&mut source, &mut kept).unwrap(), [""; 0]);
+    assert_eq!(open(folder.path(), &JSONL, "n INT").fixed().next(&NO_LIMITS).unwrap_err().code, "SOURCE_NOT_A_FILE");
+    write(&target, "{\"n\":1}\n", 1);
+
+    assert_eq!(drain(&mut source, &mut kept).unwrap(), ["{\"n\":1}"]);
+}
+
+#[test]
 fn a_single_file_ends() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
@@ -351,7 +414,7 @@ fn a_schema_that_is_not_given_is_that_of_the_first_file_with_rows() {
 #[test]
 fn a_position_that_makes_no_sense_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    for (key, value) in [("position", "{}"), ("finished/a", "?"), ("x", "{}"), ("", "")] {
+    for (key, value) in [("position", "{}"), ("finished/a", "?"), ("listed/a", "?"), ("x", "{}"), ("", "")] {
         let mut source = open(folder.path(), &JSONL, "n INT");
         let pair = (key.as_bytes().to_vec(), value.as_bytes().to_vec());
         assert_eq!(source.restore(vec![pair], None).unwrap_err().code, "SOURCE_POSITION_INVALID");
