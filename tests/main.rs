@@ -14,6 +14,7 @@
 
 mod bad_input;
 mod cli;
+mod conformance;
 mod durability;
 mod event_time;
 mod examples;

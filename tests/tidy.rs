@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each module of the host may use. A module that is not here may not exist.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("clock", &[]),
     ("record", &[]),
     ("disk", &[]),
@@ -15,7 +15,8 @@ const MAY_USE: [(&str, &[&str]); 10] = [
     ("runtime", &["record", "state", "engine", "clock"]),
     ("connect", &["clock", "record", "disk", "engine"]),
     ("config", &["record", "state", "engine", "runtime", "connect"]),
-    ("cli", &["clock", "record", "disk", "log", "state", "engine", "runtime", "connect", "config"]),
+    ("testkit", &["clock", "record", "disk", "state", "engine", "runtime", "connect", "config"]),
+    ("cli", &["clock", "record", "disk", "log", "state", "engine", "runtime", "connect", "config", "testkit"]),
 ];
 
 /// Crates that only some modules may name.

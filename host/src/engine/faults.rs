@@ -1,8 +1,12 @@
-//! Points where a test lets the process die, as `kill -9` would: both sides of every arrow of a batch.
+//! Points where a test lets the process die, as `kill -9` would: both sides of every arrow of a batch. [`abandon_at`]
+//! does it to the work of one thread instead, for tests that stay in their process.
 //!
-//! Without [`arm`] a point costs one load. What a kill cannot show, as the system goes on and writes what was not
+//! Without either a point costs one load. What a kill cannot show, as the system goes on and writes what was not
 //! synced, is for [`crate::disk::testing`].
 
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::abort;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,8 +72,48 @@ pub fn arm(fault: &str) -> Result<(), FaultError> {
 /// Dies here if the process was armed for it.
 #[inline]
 pub fn point(name: &'static str) {
-    if IS_ARMED.load(Ordering::Relaxed) && FAULT.get().is_some_and(|fault| fault.hit(name)) {
+    if IS_ARMED.load(Ordering::Relaxed) {
+        hit(name);
+    }
+}
+
+#[cold]
+fn hit(name: &'static str) {
+    if FAULT.get().is_some_and(|fault| fault.hit(name)) {
         abort();
+    }
+    if OF_THREAD.with_borrow(|fault| fault.as_ref().is_some_and(|fault| fault.hit(name))) {
+        resume_unwind(Box::new(Abandoned));
+    }
+}
+
+thread_local! {
+    /// The point at which the work of this thread is abandoned.
+    static OF_THREAD: RefCell<Option<Fault>> = const { RefCell::new(None) };
+}
+
+struct Abandoned;
+
+/// Whether a panic is work that [`abandon_at`] ends, which nothing may take for a failure.
+pub(super) fn is_abandoned(panic: &(dyn Any + Send)) -> bool {
+    panic.is::<Abandoned>()
+}
+
+/// Does the work up to the n-th hit of a point on this thread, `name:n`, and leaves the rest undone. None: it was
+/// abandoned there; what the work has a hold of must then be dropped, as a process that dies would lose it.
+///
+/// # Errors
+/// [`FaultError`].
+pub fn abandon_at<T>(fault: &str, work: impl FnOnce() -> T) -> Result<Option<T>, FaultError> {
+    let fault = Fault::parse(fault)?;
+    OF_THREAD.set(Some(fault));
+    IS_ARMED.store(true, Ordering::Release);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    OF_THREAD.set(None);
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(panic) if is_abandoned(panic.as_ref()) => Ok(None),
+        Err(panic) => resume_unwind(panic),
     }
 }
 
@@ -113,6 +157,14 @@ mod tests {
         let fault = Fault::parse("commit.after-sync:2").unwrap();
         let hits = ["commit.after-sync", "plan.done", "commit.after-sync", "commit.after-sync"];
         assert_eq!(hits.map(|name| fault.hit(name)), [false, false, true, false]);
+    }
+
+    #[test]
+    fn work_is_abandoned_at_the_point_and_not_elsewhere() {
+        let passes = |count: u32| abandon_at("plan.done:2", || (0..count).for_each(|_| point("plan.done"))).unwrap();
+        assert_eq!(passes(1), Some(()));
+        assert_eq!(passes(2), None);
+        point("plan.done");
     }
 
     #[test]

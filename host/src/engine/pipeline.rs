@@ -2,7 +2,7 @@
 //! and output. The same for a live batch and a replayed one.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -96,8 +96,12 @@ impl Pipeline {
         shares: Vec<Share>,
     ) -> Result<Vec<Done>, QueryError> {
         let guarded = |share: Share| {
-            catch_unwind(AssertUnwindSafe(|| self.run_share(store, due, work, share)))
-                .unwrap_or_else(|panic| Err(worker_panicked(work.batch_id, panic.as_ref())))
+            catch_unwind(AssertUnwindSafe(|| self.run_share(store, due, work, share))).unwrap_or_else(|panic| {
+                match faults::is_abandoned(panic.as_ref()) {
+                    true => resume_unwind(panic),
+                    false => Err(worker_panicked(work.batch_id, panic.as_ref())),
+                }
+            })
         };
         if shares.len() <= 1 {
             return shares.into_iter().map(guarded).collect();

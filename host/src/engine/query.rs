@@ -172,6 +172,16 @@ impl Query {
         &self.head
     }
 
+    /// The state as committed.
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// Schema of the grouping key.
+    pub fn key_schema(&self) -> &crate::record::Schema {
+        &self.pipeline.plan.key
+    }
+
     /// Schema of the emitted rows.
     pub fn output_schema(&self) -> &crate::record::Schema {
         &self.pipeline.plan.output
@@ -182,7 +192,7 @@ impl Query {
     }
 
     /// Whether the initial state has not been read to its end.
-    pub(super) fn bootstrapping(&self) -> bool {
+    pub fn bootstrapping(&self) -> bool {
         self.initial_state.is_some() && self.head.bootstrap != Bootstrap::Done
     }
 

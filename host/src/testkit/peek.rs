@@ -1,0 +1,81 @@
+//! What state variables and timers hold, as JSON.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+
+use super::report::Failure;
+use crate::record::{RowLayout, Schema, key_layout, row_to_json};
+use crate::state::{Catalog, Contents, StateError, StateRow, Store, for_each_row, for_each_timer};
+
+/// The only step that a query has.
+const STEP: u8 = 0;
+
+/// All that a variable holds: a value, element or entry each.
+pub(super) fn variable(store: &dyn Store, key: &Schema, name: &str) -> Result<Vec<Value>, Failure> {
+    let catalog = Catalog::load(store).map_err(failed)?;
+    let Some(variable) = catalog.variables(STEP).iter().find(|variable| variable.name == name) else {
+        return Err(Failure::new("STATE_VARIABLE_UNKNOWN", &format!("there is no state variable {name:?}")));
+    };
+    let keys = layout(key)?;
+    let entries = variable.key.as_ref().map(layout).transpose()?;
+    let values = RowLayout::new(&variable.value);
+    let mut documents = Vec::new();
+    for_each_row(store, STEP, variable.id, variable.kind, None, &mut |row| {
+        documents.push(document(&keys, entries.as_ref(), &values, row));
+        ControlFlow::Continue(())
+    })
+    .map_err(failed)?;
+    documents.into_iter().collect()
+}
+
+fn document(
+    keys: &RowLayout,
+    entries: Option<&RowLayout>,
+    values: &RowLayout,
+    row: StateRow<'_>,
+) -> Result<Value, Failure> {
+    let json =
+        |layout: &RowLayout, row: &[u8]| row_to_json(layout, row).map_err(|fault| Failure::new(fault.code(), &fault));
+    let mut document = json!({ "key": json(keys, row.key.row)? });
+    let value = match (row.contents, entries) {
+        (Contents::Value(row) | Contents::Element { row, .. } | Contents::Entry { row, .. }, None) => row,
+        (Contents::Entry { key, row }, Some(entries)) => {
+            put(&mut document, "entry", json(entries, key)?);
+            row
+        }
+        (Contents::Value(row) | Contents::Element { row, .. }, Some(_)) => row,
+    };
+    put(&mut document, "value", json(values, value)?);
+    if let Some(expiry_ms) = row.expiry_ms {
+        put(&mut document, "expires_ms", expiry_ms.into());
+    }
+    Ok(document)
+}
+
+/// All timers.
+pub(super) fn timers(store: &dyn Store, key: &Schema) -> Result<Vec<Value>, Failure> {
+    let keys = layout(key)?;
+    let mut documents = Vec::new();
+    for_each_timer(store, STEP, None, &mut |timer| {
+        documents
+            .push(row_to_json(&keys, timer.key.row).map(|key| json!({ "key": key, "expires_ms": timer.expiry_ms })));
+        ControlFlow::Continue(())
+    })
+    .map_err(failed)?;
+    documents.into_iter().map(|document| document.map_err(|fault| Failure::new(fault.code(), &fault))).collect()
+}
+
+fn put(document: &mut Value, name: &str, value: Value) {
+    if let Value::Object(object) = document {
+        object.insert(name.to_owned(), value);
+    }
+}
+
+fn layout(schema: &Schema) -> Result<RowLayout, Failure> {
+    key_layout(schema).map_err(|error| Failure::new(error.code(), &error))
+}
+
+fn failed(error: StateError) -> Failure {
+    Failure::new(error.code(), &error)
+}

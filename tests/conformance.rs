@@ -1,0 +1,77 @@
+//! Conformance with Spark's transformWithState: the cases of `tests/conformance`, which say there what they are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tidemill_host::testkit::{Case, Kit, Report};
+
+use super::support::{component, repository};
+
+/// Numbers of workers that every case runs with, unless it says a number itself.
+const WORKERS: [i64; 2] = [1, 3];
+
+fn folder() -> PathBuf {
+    repository().join("tests/conformance")
+}
+
+/// All cases, or those whose name has the text of `TIDEMILL_CASE` in it.
+fn cases() -> Vec<Case> {
+    let wanted = std::env::var("TIDEMILL_CASE").unwrap_or_default();
+    let paths = files(&folder().join("cases"))
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with("query.toml"));
+    let cases = paths.map(|path| Case::load(&path).unwrap_or_else(|error| panic!("{error}")));
+    cases.filter(|case| case.name.contains(&wanted)).collect()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+fn kit(workers: i64) -> Kit {
+    let components = component("script").parent().unwrap().to_owned();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache/compiled");
+    let settings = format!("query.workers = {workers}").parse().unwrap();
+    Kit::new(&components, Some(&cache)).unwrap().with_defaults(settings)
+}
+
+#[test]
+fn every_case_passes() {
+    let cases = cases();
+    let mut failed = 0;
+    for workers in WORKERS {
+        for (case, report) in cases.iter().zip(run(&kit(workers), &cases)) {
+            if !report.passed() {
+                failed += 1;
+                println!("with {workers} worker(s), {}: {}\n{report}", case.shows.join(" "), case.about);
+            }
+        }
+    }
+    let steps: usize = cases.iter().map(|case| case.steps.len()).sum();
+    let differing = cases.iter().flat_map(|case| &case.steps).filter(|step| step.differs.is_some()).count();
+    println!("{} cases, {steps} steps, {differing} of them differ from Spark, {failed} failed", cases.len());
+    assert_eq!(failed, 0, "see the differences above");
+}
+
+/// Runs cases on all cores; the reports are in the order of the cases.
+fn run(kit: &Kit, cases: &[Case]) -> Vec<Report> {
+    let next = AtomicUsize::new(0);
+    let reports = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let report = kit.run(case);
+                    reports.lock().unwrap().push((case.name.clone(), report));
+                }
+            });
+        }
+    });
+    let mut reports = reports.into_inner().unwrap();
+    reports.sort_by_key(|(name, _)| cases.iter().position(|case| case.name == *name));
+    reports.into_iter().map(|(_, report)| report).collect()
+}
