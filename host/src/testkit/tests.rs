@@ -63,16 +63,16 @@ fn rows_that_nobody_expects_are_a_difference() {
 
 #[test]
 fn an_error_is_held_against_its_code_and_words() {
-    let failure = Failure { code: "A_CODE".to_owned(), message: "at key a".to_owned() };
+    let failure = Failure { code: "USER_CODE".to_owned(), message: "at key a".to_owned() };
     let failed = Actual { failure: Some(failure), ..Actual::default() };
     let same = |text: &str| differences(&step(text), &failed, &key()).is_empty();
-    assert!(same("error = 'A_CODE'"));
-    assert!(same("error = { code = 'A_CODE', says = ['key a'] }"));
-    assert!(!same("error = { code = 'A_CODE', says = ['key b'] }"));
-    assert!(!same("error = 'ANOTHER_CODE'"));
+    assert!(same("error = 'USER_CODE'"));
+    assert!(same("error = { code = 'USER_CODE', says = ['key a'] }"));
+    assert!(!same("error = { code = 'USER_CODE', says = ['key b'] }"));
+    assert!(!same("error = 'HOST_DEFECT'"));
     assert!(!same(""));
-    assert_eq!(differences(&step("error = 'A_CODE'"), &Actual::default(), &key()).len(), 1);
-    assert_eq!(step("error = 'A_CODE'").error, Some(ExpectedError::Code("A_CODE".to_owned())));
+    assert_eq!(differences(&step("error = 'USER_CODE'"), &Actual::default(), &key()).len(), 1);
+    assert_eq!(step("error = 'USER_CODE'").error, Some(ExpectedError::Code("USER_CODE".to_owned())));
 }
 
 #[test]
