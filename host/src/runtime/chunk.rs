@@ -182,7 +182,8 @@ impl Feed {
         self.digest.digest128()
     }
 
-    /// Timers that were sent are gone, unless the guest registered them again.
+    /// Timers that were sent are gone, unless the guest registered them again; those of a group that goes on and were
+    /// deleted are not sent.
     fn end_chunk(&mut self, session: &mut Session) {
         if let Source::Timers(timers) = &mut self.source {
             for (group, rows) in &self.chunk.groups {
@@ -190,6 +191,9 @@ impl Feed {
             }
             if let Some((_, rows)) = self.chunk.groups.last() {
                 timers.forget_before(rows.end);
+            }
+            if let (true, Some(waiting)) = (self.chunk.continues, self.window.front_mut()) {
+                timers.forget_deleted(waiting, session);
             }
         }
         self.chunk.groups.clear();
@@ -291,7 +295,8 @@ impl Feed {
             put_u32(out, at, length)?;
             rows += 1;
         }
-        if rows == 0 {
+        // One that goes on has none left when the guest has deleted all of its timers.
+        if rows == 0 && !waiting.rows.is_empty() {
             out.truncate(begin);
             return Ok(Packed::Nothing);
         }
@@ -368,6 +373,17 @@ impl DueTimers {
         let sent = row.saturating_sub(self.taken).min(self.expiries_ms.len());
         self.expiries_ms.drain(..sent);
         self.taken += sent;
+    }
+
+    /// Takes out what was deleted of a group whose rows are the first.
+    fn forget_deleted(&mut self, waiting: &mut Waiting, session: &Session) {
+        let before = waiting.rows.len().min(self.expiries_ms.len());
+        let mut left: Vec<i64> = self.expiries_ms.drain(..before).collect();
+        session.still_due(waiting.group, &mut left);
+        let gone = before - left.len();
+        self.expiries_ms.splice(..0, left);
+        self.taken += gone;
+        waiting.rows.start += gone;
     }
 }
 

@@ -213,6 +213,73 @@ fn a_timer_registered_again_while_it_fires_stays() {
     assert!(!feed.begin_call(&mut session).unwrap(), "it is due in the next batch");
 }
 
+/// The timers of `x` and `y`, all due, in the phase; the first chunk has been sent.
+fn timers_in_several_chunks(session: &mut Session, of_x: std::ops::Range<i64>) -> (Feed, GroupId, ReadChunk) {
+    let key = |key: &str| row("key STRING", &serde_json::json!({ "key": key }));
+    // `x` comes first, as its earliest timer is earlier.
+    let x = session.enter(GroupingKey::new(&key("x")));
+    of_x.for_each(|expiry_ms| session.register_timer(x, expiry_ms).unwrap());
+    let y = session.enter(GroupingKey::new(&key("y")));
+    [i64::MAX - 1, i64::MAX].into_iter().for_each(|expiry_ms| session.register_timer(y, expiry_ms).unwrap());
+    session.open_due(i64::MAX).unwrap();
+    let mut feed = Feed::new(vec![]);
+    feed.open_timers();
+    feed.begin_call(session).unwrap();
+    let first = next(&mut feed, session).unwrap();
+    assert_eq!((first.groups.len(), first.groups[0].flags), (1, FLAG_CONTINUES));
+    (feed, x, first)
+}
+
+fn expiries(rows: &[Vec<u8>]) -> Vec<i64> {
+    rows.iter().map(|row| i64::from_le_bytes(row[8..16].try_into().unwrap())).collect()
+}
+
+/// Over one key group, in which `x` and `y` come one after the other.
+fn session_of_one_key_group() -> Session {
+    let mut scope = session(&[]).scope().clone();
+    (scope.groups, scope.range, scope.due) = (1, 0..1, Arc::new(crate::state::DueIndex::unknown(0, 1)));
+    Session::new(Arc::new(crate::state::MemoryStore::new()), Arc::from([]), scope)
+}
+
+#[test]
+fn a_timer_deleted_in_an_earlier_chunk_does_not_come_in_a_later_one() {
+    let mut session = session_of_one_key_group();
+    let (mut feed, x, first) = timers_in_several_chunks(&mut session, 0..10_000);
+    let sent = first.groups[0].rows.len() as i64;
+    assert!(sent < 8_998, "the deleted ones come later");
+
+    for expiry_ms in [8_998, 8_999, 9_001, 9_999] {
+        session.delete_timer(x, expiry_ms).unwrap();
+    }
+    session.register_timer(x, 9_001).unwrap();
+
+    let (mut of_x, mut of_y) = (expiries(&first.groups[0].rows), Vec::new());
+    while let Some(chunk) = next(&mut feed, &mut session) {
+        for group in chunk.groups {
+            if group.key == first.groups[0].key { &mut of_x } else { &mut of_y }.extend(expiries(&group.rows));
+        }
+    }
+    let expected: Vec<i64> = (0..10_000).filter(|ms| ![8_998, 8_999, 9_001, 9_999].contains(ms)).collect();
+    assert_eq!(of_x, expected);
+    assert_eq!(of_y, [i64::MAX - 1, i64::MAX]);
+    assert_eq!(session.timers(x).unwrap(), [9_001], "registered again, it waits for the next batch");
+}
+
+#[test]
+fn a_group_goes_on_without_rows_when_all_timers_that_were_left_have_been_deleted() {
+    let mut session = session_of_one_key_group();
+    let (mut feed, x, first) = timers_in_several_chunks(&mut session, 0..10_000);
+
+    (0..10_000).for_each(|expiry_ms| session.delete_timer(x, expiry_ms).unwrap());
+
+    let chunk = next(&mut feed, &mut session).unwrap();
+    let [of_x, of_y] = &chunk.groups[..] else { panic!("not two groups") };
+    assert_eq!((of_x.id, of_x.flags, of_x.rows.len()), (first.groups[0].id, FLAG_CONTINUED, 0));
+    assert_eq!(expiries(&of_y.rows), [i64::MAX - 1, i64::MAX]);
+    assert_eq!(next(&mut feed, &mut session), None);
+    assert!(session.timers(x).unwrap().is_empty());
+}
+
 proptest::proptest! {
     // Each case packs tens of thousands of rows.
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
