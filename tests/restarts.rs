@@ -257,6 +257,44 @@ fn a_batch_that_failed_is_done_again_by_the_next_start() {
 }
 
 #[test]
+fn a_stop_after_a_batch_that_failed_is_as_clean_as_any() {
+    let mut place = Place::new();
+    place.query.settings.retention.snapshot_batches = u64::MAX;
+    write_at(&place.query.input.join("zz.jsonl"), "no JSON\n", 2_000);
+    let mut running = place.open().unwrap();
+    assert_eq!(code(drain(&mut running)), "MALFORMED_ROW");
+    running.close().unwrap();
+    let whole = place.published();
+
+    let skipping = |query: FileQuery| {
+        let settings = QuerySettings { bad_rows: BadRows::Skip, ..query.settings.clone() };
+        FileQuery { settings, ..query }
+    };
+    // Another sink is welcome: the one before has everything.
+    let mut other = skipping(place.with_rows("other")).open(&real()).unwrap();
+
+    assert_eq!((other.recovered().applied, other.recovered().published), (0, 0));
+    drain(&mut other).unwrap();
+    assert!(place.published() == whole);
+}
+
+#[test]
+fn a_stop_after_a_publication_that_failed_leaves_it_to_the_next_start() {
+    let place = Place::new();
+    place.first_batches(1);
+    let mut running = place.query.open_with(&real(), Box::new(FailingSink::on(place.sink()))).unwrap();
+    assert_eq!(code(drain(&mut running)), "SINK_WRITE_FAILED");
+    running.close().unwrap();
+
+    assert_eq!(code(place.with_rows("other").open(&real())), "SINK_PENDING");
+
+    let mut running = place.open().unwrap();
+    assert_eq!(running.recovered().published, 1);
+    drain(&mut running).unwrap();
+    assert!(place.published() == Place::undisturbed());
+}
+
+#[test]
 fn a_damaged_snapshot_is_passed_over_for_an_older_one() {
     let place = Place::new();
     place.first_batches(5);

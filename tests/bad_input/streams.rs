@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::{A, B, Counter, owned};
-use crate::support::{component, json_lines, run, succeed, tidemill};
+use crate::support::{component, fail_with, json_lines, run, succeed, tidemill};
 
 #[test]
 fn a_query_that_has_read_everything_does_nothing_until_there_are_new_files() {
@@ -110,6 +110,18 @@ fn a_reader_that_goes_away_ends_the_query_with_a_code_and_the_rows_come_again() 
     let mut next = Stream::start(&query, []);
     assert_eq!(next.emitted_row()["count"], 2);
     assert_eq!(next.end().0, Some(0));
+}
+
+#[test]
+fn rows_of_a_stream_do_not_come_again_after_a_batch_that_failed() {
+    let query = Counter::over(&[("1.jsonl", A), ("2.jsonl", "no JSON\n")]);
+    let to_stdout = ["--sink", "-", "--set", "limits.files_per_batch=1"];
+    let failed = fail_with(&mut query.command(to_stdout), "MALFORMED_ROW");
+    assert_eq!(json_lines(&failed.out)[0]["count"], 1);
+
+    let again = fail_with(&mut query.command(to_stdout), "MALFORMED_ROW");
+
+    assert_eq!(again.out, "", "the first batch was published and is not pending");
 }
 
 #[test]

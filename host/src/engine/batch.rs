@@ -44,9 +44,11 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
     let counted = processed.counted.clone();
 
     let commit = record(query, &mut plan, processed, seen);
+    query.committing = true;
     let (at, commit_ms) = timed(|| append(query, &commit))?;
 
     let ((), publish_ms) = timed(|| publish::publish(query, &commit, at))?;
+    query.committing = false;
 
     let durations = Durations {
         read: plan.read_ms,

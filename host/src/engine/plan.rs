@@ -131,7 +131,9 @@ fn waits_for_timers(query: &Query) -> bool {
 fn leave_out(query: &mut Query) -> Result<(), QueryError> {
     let watermark_ms = query.head.watermark.next_ms();
     if watermark_ms > query.head.watermark.last_ms() {
+        query.committing = true;
         LeftOut { watermark_ms }.append(&mut query.log, Durability::WithNext)?;
+        query.committing = false;
         query.head.watermark = query.head.watermark.after_left_out();
     }
     Ok(())

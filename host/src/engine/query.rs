@@ -98,6 +98,9 @@ pub struct Query {
     pub(super) snapshots: Option<Snapshots>,
     pub(super) recovered: Recovered,
     pub(super) poisoned: bool,
+    /// A record is being appended or its batch published. Still so after a failure, only the next start knows how far
+    /// that came.
+    pub(super) committing: bool,
     // Last, so that the lock outlives everything that writes below it.
     pub(super) checkpoint: Checkpoint,
 }
@@ -125,12 +128,13 @@ impl Query {
         step
     }
 
-    /// Ends the query cleanly: what is not synced is, and the next start is quick.
+    /// Ends the query cleanly: what is not synced is, and the next start is quick. Also after a batch that failed before
+    /// its commit; after a failure within it, nothing more is written.
     ///
     /// # Errors
     /// A failing disk.
     pub fn close(mut self) -> Result<(), QueryError> {
-        if self.poisoned {
+        if self.committing {
             return Ok(());
         }
         self.log.sync()?;

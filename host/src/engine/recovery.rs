@@ -111,6 +111,7 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
         input: parts.input,
         initial_state: parts.initial_state,
         poisoned: false,
+        committing: false,
         settings,
         pipeline,
         output,
