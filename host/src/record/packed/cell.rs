@@ -19,7 +19,7 @@ pub(in super::super) enum Zero {
 }
 
 /// 10 to the power of 0 to 38.
-const POWERS_OF_TEN: [i128; DECIMAL_PRECISION_MAX as usize + 1] = {
+pub(in super::super) const POWERS_OF_TEN: [i128; DECIMAL_PRECISION_MAX as usize + 1] = {
     let mut powers = [1; DECIMAL_PRECISION_MAX as usize + 1];
     let mut exponent = 1;
     #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]

@@ -1,6 +1,7 @@
 //! Reads the structure of a packed row, strictly: null bits, slots, and parts in order without gaps.
 //!
-//! Cells are to be read in column order, each once, and [`RowReader::finish`] called after the last.
+//! Cells are to be read in column order, each once, and [`RowReader::finish`] called after the last; only rows that have
+//! been validated may be read in another way, by [`RowReader::part_at`].
 
 use super::super::error::RowFault;
 
@@ -69,6 +70,15 @@ impl<'a> RowReader<'a> {
         }
         self.next = padded;
         Ok(part)
+    }
+
+    /// The bytes that a slot of variable length points to, wherever they are. For rows that have been validated, whose
+    /// cells may then be read in any order and without [`RowReader::finish`].
+    pub(in super::super) fn part_at(&self, slot: u64) -> Result<&'a [u8], RowFault> {
+        let offset = (slot & u64::from(u32::MAX)) as usize;
+        let length = (slot >> u32::BITS) as usize;
+        let outside = || RowFault::invalid(format!("{length} bytes at offset {offset} reach past the end of the row"));
+        self.bytes.get(offset..).and_then(|bytes| bytes.get(..length)).ok_or_else(outside)
     }
 
     /// Checks that nothing stands after the last part.

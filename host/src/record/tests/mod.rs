@@ -3,6 +3,7 @@
 mod arbitrary;
 mod casts;
 mod ddl;
+mod evolution;
 mod hostile;
 mod json;
 mod keys;
