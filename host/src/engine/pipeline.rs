@@ -23,8 +23,8 @@ pub struct Pipeline {
     pub info: Arc<QueryInfo>,
     /// What it answered.
     pub plan: Arc<OperatorPlan>,
-    /// Its state variables, with their ids in the checkpoint.
-    pub variables: Arc<[Variable]>,
+    /// Its state variables.
+    pub variables: Variables,
     /// How input rows reach it.
     pub routing: Routing,
     /// How rows of the initial state reach it.
@@ -35,6 +35,15 @@ pub struct Pipeline {
     pub state_limits: StateLimits,
     /// Where a large output is spilled.
     pub spill_folder: PathBuf,
+}
+
+/// The state variables of a step, with their ids in the checkpoint.
+#[derive(Debug, Clone)]
+pub struct Variables {
+    /// Those that the processor declares, in order.
+    pub declared: Arc<[Variable]>,
+    /// Ids of those that it drops, which are in the store until the first batch is committed.
+    pub dropped: Arc<[u16]>,
 }
 
 /// What the workers of a batch need to know of it.
@@ -140,8 +149,9 @@ impl Pipeline {
             now_ms: work.time.processing_time_ms,
             limits: self.state_limits,
             due: Arc::clone(due),
+            dropped: Arc::clone(&self.variables.dropped),
         };
-        let session = Session::new(Arc::clone(store), Arc::clone(&self.variables), scope);
+        let session = Session::new(Arc::clone(store), Arc::clone(&self.variables.declared), scope);
         let (mut session, output, input_digest, fuel) = match runs {
             Runs::EvictionOnly => (session, None, None, None),
             Runs::Processor => {

@@ -225,6 +225,7 @@ impl Replay<'_> {
             time_mode: step.time_mode,
             output_mode: step.output_mode,
             parameters: step.parameters.iter().cloned().collect(),
+            state: step.state_limits,
             ..self.settings.clone()
         };
         let setup = Setup::new(&settings, operator, sources.schemas(), self.checkpoint.metadata())?;

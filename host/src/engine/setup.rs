@@ -8,11 +8,11 @@ use super::checkpoint::Metadata;
 use super::error::QueryError;
 use super::identity;
 use super::operator::{Operator, OperatorPlan, QueryInfo, TimeMode};
-use super::pipeline::Pipeline;
+use super::pipeline::{Pipeline, Variables};
 use super::route::Routing;
 use super::settings::QuerySettings;
 use crate::record::{DataType, Schema, key_layout};
-use crate::state::{Catalog, Changes, MemoryStore, Store, Variable, drop_variable};
+use crate::state::{Catalog, Changes, MemoryStore, StateLimits, Store, drop_variable};
 
 /// Schemas of what a query reads.
 #[derive(Debug, Clone)]
@@ -52,6 +52,7 @@ pub(super) struct Setup {
     pub(super) plan: Arc<OperatorPlan>,
     routing: Routing,
     initial_routing: Option<Routing>,
+    state_limits: StateLimits,
 }
 
 /// What the declaration of variables changes in the state, with the next commit.
@@ -60,6 +61,8 @@ pub(super) struct Pending {
     pub(super) changes: Changes,
     /// Change of the number of state rows.
     pub(super) rows: i64,
+    /// Variables dropped.
+    pub(super) dropped: u64,
 }
 
 impl Setup {
@@ -77,23 +80,29 @@ impl Setup {
         let plan = Arc::new(operator.plan(&info).map_err(QueryError::Unfit)?);
         let routing = routing(settings, &plan.key, &plan.columns, &info.input, metadata.key_groups)?;
         let initial_routing = initial_routing(&info, &plan, metadata.key_groups)?;
-        Ok(Self { operator, info, plan, routing, initial_routing })
+        Ok(Self { operator, info, plan, routing, initial_routing, state_limits: settings.state })
     }
 
     /// Finds the variables' places in the state, making those of new ones and dropping those no longer wanted.
     ///
     /// # Errors
     /// A variable that is not what it was; a failing store.
-    pub(super) fn declare_variables(&self, store: &dyn Store) -> Result<(Arc<[Variable]>, Pending), QueryError> {
+    pub(super) fn declare_variables(&self, store: &dyn Store) -> Result<(Variables, Pending), QueryError> {
         let step = self.info.step;
-        let resolution = Catalog::load(store)?.resolve(step, &self.plan.variables, &self.plan.dropped_variables)?;
-        let mut pending = Pending { changes: resolution.changes, rows: 0 };
+        let resolution = Catalog::load(store)?.resolve(
+            step,
+            &self.plan.variables,
+            &self.plan.dropped_variables,
+            &self.state_limits,
+        )?;
+        let mut pending = Pending { changes: resolution.changes, rows: 0, dropped: resolution.dropped.len() as u64 };
         for dropped in &resolution.dropped {
-            let records = drop_variable(store, step, self.routing.key_groups, dropped.id)?;
+            let records = drop_variable(store, step, dropped.id)?;
             pending.changes.append(&records.changes);
             pending.rows = pending.rows.saturating_sub_unsigned(records.rows);
         }
-        Ok((resolution.variables, pending))
+        let dropped = resolution.dropped.iter().map(|dropped| dropped.id).collect();
+        Ok((Variables { declared: resolution.variables, dropped }, pending))
     }
 
     /// The input columns to read.
@@ -116,12 +125,7 @@ impl Setup {
     }
 
     /// Ready to process batches.
-    pub(super) fn pipeline(
-        self,
-        variables: Arc<[Variable]>,
-        settings: &QuerySettings,
-        spill_folder: PathBuf,
-    ) -> Pipeline {
+    pub(super) fn pipeline(self, variables: Variables, settings: &QuerySettings, spill_folder: PathBuf) -> Pipeline {
         Pipeline {
             operator: self.operator,
             info: self.info,

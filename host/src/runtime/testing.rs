@@ -32,7 +32,7 @@ pub(super) fn variable(name: &str, kind: VariableKind) -> VariableSpec {
 
 /// An empty session over memory.
 pub(super) fn session(variables: &[VariableSpec]) -> Session {
-    let resolution = Catalog::default().resolve(0, variables, &[]).unwrap();
+    let resolution = Catalog::default().resolve(0, variables, &[], &StateLimits::default()).unwrap();
     let scope = Scope {
         step: 0,
         groups: GROUPS,
@@ -40,6 +40,7 @@ pub(super) fn session(variables: &[VariableSpec]) -> Session {
         now_ms: 1_000,
         limits: StateLimits::default(),
         due: Arc::new(DueIndex::unknown(0, GROUPS)),
+        dropped: Arc::new([]),
     };
     Session::new(Arc::new(MemoryStore::new()), resolution.variables, scope)
 }

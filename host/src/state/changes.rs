@@ -1,8 +1,11 @@
 //! What a batch does to the store: puts and deletes in bytes, so that they can stand in the log and be applied again.
 //!
 //! Per change: family u8, length of the key as varint, key, length of the value plus one as varint (0 = delete), value.
-//! A session's changes are sorted by family and key, with each key at most once; the same operations give the same
-//! bytes.
+//! With [`RANGE`] added to the family, all keys from the key on are deleted, below what stands as the value. A session's
+//! changes are sorted by family and key, with each key at most once; the same operations give the same bytes.
+//!
+//! Changes are applied in order, and what each leaves at a key does not depend on what was there. So a store that already
+//! holds some or all of them holds the same when they have been applied again.
 
 use std::ops::Range;
 
@@ -10,6 +13,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::error::StateError;
 use super::store::Family;
+
+/// Bit of the family's byte by which a range is deleted.
+const RANGE: u8 = 0x80;
 
 /// Puts and deletes of one worker and batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,10 +28,21 @@ pub struct Changes {
 pub struct Change<'a> {
     /// Where.
     pub family: Family,
-    /// The key.
+    /// The key, or the first of a range.
     pub key: &'a [u8],
-    /// The value to put; None deletes.
-    pub value: Option<&'a [u8]>,
+    /// What happens to it.
+    pub operation: Operation<'a>,
+}
+
+/// What happens to a key, or to a range of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// It holds this value.
+    Put(&'a [u8]),
+    /// It goes.
+    Delete,
+    /// It goes with all keys after it that are below this one.
+    DeleteBelow(&'a [u8]),
 }
 
 impl Changes {
@@ -88,8 +105,18 @@ impl Changes {
         self.push_value(value);
     }
 
+    /// Appends the deletion of all keys from `from` on, below `to`.
+    pub(crate) fn push_range(&mut self, family: Family, from: &[u8], to: &[u8]) {
+        self.push_head(family as u8 | RANGE, from);
+        self.push_value(Some(to));
+    }
+
     fn push_key(&mut self, family: Family, key: &[u8]) {
-        self.bytes.push(family as u8);
+        self.push_head(family as u8, key);
+    }
+
+    fn push_head(&mut self, head: u8, key: &[u8]) {
+        self.bytes.push(head);
         push_varint(&mut self.bytes, key.len() as u64);
         self.bytes.extend_from_slice(key);
     }
@@ -187,16 +214,18 @@ fn push_varint(out: &mut Vec<u8>, mut number: u64) {
 }
 
 fn take_change<'a>(rest: &mut &'a [u8]) -> Option<Change<'a>> {
-    let (family, tail) = rest.split_first()?;
+    let (head, tail) = rest.split_first()?;
     *rest = tail;
-    let family = Family::from_byte(*family)?;
+    let family = Family::from_byte(*head & !RANGE)?;
     let len = take_varint(rest)?;
     let key = take(rest, len)?;
-    let value = match take_varint(rest)? {
-        0 => None,
-        len => Some(take(rest, len - 1)?),
+    let operation = match (take_varint(rest)?, *head & RANGE) {
+        (0, 0) => Operation::Delete,
+        (0, _) => return None,
+        (len, 0) => Operation::Put(take(rest, len - 1)?),
+        (len, _) => Operation::DeleteBelow(take(rest, len - 1)?),
     };
-    Some(Change { family, key, value })
+    Some(Change { family, key, operation })
 }
 
 fn take<'a>(rest: &mut &'a [u8], len: u64) -> Option<&'a [u8]> {
@@ -237,13 +266,15 @@ mod tests {
         changes.push(Family::State, b"a", Some(b""));
         changes.push(Family::Ttl, &long, None);
         changes.push(Family::Meta, b"", Some(&long));
+        changes.push_range(Family::State, b"a", b"c");
         let read: Vec<Change<'_>> = changes.iter().map(Result::unwrap).collect();
         assert_eq!(
             read,
             [
-                Change { family: Family::State, key: b"a", value: Some(b"") },
-                Change { family: Family::Ttl, key: &long, value: None },
-                Change { family: Family::Meta, key: b"", value: Some(&long) },
+                Change { family: Family::State, key: b"a", operation: Operation::Put(b"") },
+                Change { family: Family::Ttl, key: &long, operation: Operation::Delete },
+                Change { family: Family::Meta, key: b"", operation: Operation::Put(&long) },
+                Change { family: Family::State, key: b"a", operation: Operation::DeleteBelow(b"c") },
             ]
         );
     }
@@ -256,7 +287,11 @@ mod tests {
             let cut = Changes::from_bytes(changes.as_bytes()[..len].to_vec());
             assert_eq!(cut.iter().last().unwrap().unwrap_err().code(), "STATE_CORRUPT");
         }
-        for bytes in [vec![9, 0, 0], vec![1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]] {
+        for bytes in [
+            vec![9, 0, 0],
+            vec![RANGE | 1, 1, b'a', 0],
+            vec![1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+        ] {
             assert!(Changes::from_bytes(bytes).iter().next().unwrap().is_err());
         }
     }

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use super::changes::{Change, Changes};
+use super::changes::{Change, Changes, Operation};
 use super::error::StateError;
 use super::keys::{parse_time, time_range};
 use super::store::{Family, Reader};
@@ -119,9 +119,10 @@ impl DueIndex {
         };
         let Some((step, key_group, expiry_ms)) = parse_time(change.key) else { return };
         let Some(earliest) = all.get_mut(usize::from(key_group)).filter(|_| step == self.step) else { return };
-        match change.value {
-            Some(_) => earliest.added(expiry_ms),
-            None => earliest.removed(expiry_ms),
+        match change.operation {
+            Operation::Put(_) => earliest.added(expiry_ms),
+            // Of a range, what is not before the first key; what is known may be too early then, as it may.
+            Operation::Delete | Operation::DeleteBelow(_) => earliest.removed(expiry_ms),
         }
     }
 }

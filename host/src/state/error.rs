@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::record::{Difference, FieldChange, Obstacle};
+
 /// A fault of the state layer.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
@@ -103,7 +105,8 @@ pub enum StateError {
     },
     /// The key schema of a map is not that of the checkpoint.
     #[error(
-        "the key of map state {name:?} is <{stored}> in the checkpoint and <{declared}> in the processor; use a new name"
+        "the key of map state {name:?} is <{stored}> in the checkpoint and <{declared}> in the processor; keys are fixed, \
+         in names, types and order: use a new name"
     )]
     KeySchemaChanged {
         /// The variable.
@@ -113,29 +116,42 @@ pub enum StateError {
         /// Schema now declared.
         declared: String,
     },
-    /// The value schema is not that of the checkpoint.
+    /// A value schema that cannot read the rows of an earlier one.
     #[error(
-        "the value of state variable {name:?} is <{stored}> in the checkpoint and <{declared}> in the processor; use a new name"
+        "the value of state variable {name:?} is <{stored}> in {} and <{declared}> in the processor; {}",
+        version(*in_force), listed(differences)
     )]
     ValueSchemaChanged {
         /// The variable.
         name: String,
+        /// Whether that schema is the last one, or an earlier one of which rows may still be stored.
+        in_force: bool,
         /// Schema in the checkpoint.
         stored: String,
         /// Schema now declared.
         declared: String,
+        /// What cannot be, with what to do about it.
+        differences: Vec<Difference>,
     },
-    /// TTL was added to or taken from a variable that has state.
+    /// A value schema more than a variable may have.
     #[error(
-        "state variable {name:?} {} TTL in the checkpoint and {} in the processor; \
-         only the duration may change: use a new name",
-        has(*stored), has(!*stored)
+        "state variable {name:?} has had {schemas_max} value schemas, which is the most that it may have; go back to one of          them, raise limits.state.value_schemas_max, or drop the variable with delete-if-exists"
     )]
-    TtlChanged {
+    TooManySchemas {
         /// The variable.
         name: String,
-        /// Whether it has TTL in the checkpoint.
-        stored: bool,
+        /// The limit.
+        schemas_max: u16,
+    },
+    /// A row that grows out of bounds when it is read by today's schema.
+    #[error(
+        "a row of schema {schema_id} has more than {bytes_max} bytes in the schema of today; add fewer fields to what its          arrays and maps hold, or write it anew under a new name"
+    )]
+    ConvertedTooLarge {
+        /// Schema that the row was written with.
+        schema_id: u16,
+        /// The limit.
+        bytes_max: usize,
     },
     /// A TTL duration that is negative.
     #[error("the TTL of state variable {name:?} must be positive, it is {ttl_ms} ms")]
@@ -171,7 +187,12 @@ impl StateError {
             Self::DuplicateVariable { .. } => "STATEFUL_PROCESSOR_DUPLICATE_STATE_VARIABLE_DEFINED",
             Self::KindChanged { .. } => "STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE",
             Self::KeySchemaChanged { .. } => "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
-            Self::ValueSchemaChanged { .. } | Self::TtlChanged { .. } => "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+            Self::ValueSchemaChanged { differences, .. } if differences.iter().all(asks_not_null) => {
+                "TRANSFORM_WITH_STATE_SCHEMA_MUST_BE_NULLABLE"
+            }
+            Self::ValueSchemaChanged { .. } => "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION",
+            Self::TooManySchemas { .. } => "STATE_STORE_VALUE_SCHEMA_EVOLUTION_THRESHOLD_EXCEEDED",
+            Self::ConvertedTooLarge { .. } => "STATE_ROW_TOO_LARGE",
             Self::TtlNotPositive { .. } => "STATEFUL_PROCESSOR_TTL_DURATION_MUST_BE_POSITIVE",
             Self::TooManyVariables { .. } => "STATE_VARIABLES_EXCEEDED",
         }
@@ -187,6 +208,22 @@ fn subject(variable: &Option<String>) -> String {
     variable.as_ref().map_or_else(|| "this batch".to_owned(), |name| format!("state variable {name:?}"))
 }
 
-fn has(ttl: bool) -> &'static str {
-    if ttl { "has" } else { "has no" }
+fn version(in_force: bool) -> &'static str {
+    if in_force { "the checkpoint" } else { "an earlier version, of which rows may still be stored," }
+}
+
+/// The first differences, for a person.
+fn listed(differences: &[Difference]) -> String {
+    const SHOWN_MAX: usize = 5;
+    let shown: Vec<_> = differences.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
+    let more = match differences.len().saturating_sub(SHOWN_MAX) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!("{}{more}", shown.join("; "))
+}
+
+fn asks_not_null(difference: &Difference) -> bool {
+    use Obstacle::{AddedNotNull, MadeNotNull};
+    matches!(difference.change, FieldChange::Refused { obstacle: AddedNotNull | MadeNotNull, .. })
 }

@@ -2,15 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use super::catalog::VariableKind;
-use super::changes::{Changes, FamilyChanges};
+use super::changes::Changes;
 use super::codec::{RowKind, StoredRow, parse_list_header, parse_row_record, parse_timers_record};
 use super::error::StateError;
-use super::keys::{
-    StateKey, TIMERS_VARIABLE, parse_sequence, parse_state_key, push_ttl_key, push_variable, state_key, successor,
-};
+use super::keys::{StateKey, TIMERS_VARIABLE, parse_sequence, parse_state_key, push_variable, state_key, successor};
 use super::store::{Family, Reader, scan_checked};
-use crate::record::{GroupingKey, key_group};
+use super::variable::VariableKind;
+use crate::record::GroupingKey;
 
 /// A stored row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +56,7 @@ pub struct TimerRow<'a> {
 /// What goes with a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DroppedRecords {
-    /// Deletes of all its records and index entries.
+    /// Deletes all its records, in a few bytes.
     pub changes: Changes,
     /// Number of its rows, a list being one.
     pub rows: u64,
@@ -105,31 +103,22 @@ pub fn for_each_timer(
     })
 }
 
-/// The deletes that make a variable disappear, for all keys. `groups` is the query's number of key groups.
+/// What makes a variable disappear, for all keys: its records are one range. Their entries in the TTL index are not, and
+/// stay until their time: the sweep removes an entry that has no record.
 ///
 /// # Errors
 /// The disk, or damage.
-pub fn drop_variable(reader: &dyn Reader, step: u8, groups: u16, variable: u16) -> Result<DroppedRecords, StateError> {
-    let mut state = FamilyChanges::new(Family::State);
-    let mut ttl = FamilyChanges::new(Family::Ttl);
+pub fn drop_variable(reader: &dyn Reader, step: u8, variable: u16) -> Result<DroppedRecords, StateError> {
     let mut rows = 0;
-    let mut index_key = Vec::new();
-    scan_variable(reader, step, variable, None, &mut |key, record| {
-        let record_key = state_key(step, variable, key.key, key.suffix);
-        state.delete(&record_key);
-        let stored = parse_row_record(record).ok();
+    scan_variable(reader, step, variable, None, &mut |_, record| {
         // Of a list the header counts, not the elements.
-        rows += u64::from(stored.is_none_or(|stored| stored.kind == RowKind::Single));
-        if let Some(expiry_ms) = stored.and_then(|stored| stored.expiry_ms) {
-            index_key.clear();
-            push_ttl_key(&mut index_key, key_group(key.key.hash, groups), expiry_ms, &record_key);
-            ttl.delete(&index_key);
-        }
+        rows += u64::from(parse_row_record(record).map_or(true, |stored| stored.kind == RowKind::Single));
         Ok(ControlFlow::Continue(()))
     })?;
+    let mut from = Vec::new();
+    push_variable(&mut from, step, variable);
     let mut changes = Changes::default();
-    state.append_to(&mut changes);
-    ttl.append_to(&mut changes);
+    changes.push_range(Family::State, &from, &successor(from.clone()));
     Ok(DroppedRecords { changes, rows })
 }
 

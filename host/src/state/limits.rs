@@ -1,6 +1,6 @@
-//! Bounds on what one worker's share of a batch may make of state.
+//! Bounds on what one worker's share of a batch may make of state, and on what the catalog keeps.
 
-/// Bounds of a session. Past one, the batch fails with `STATE_LIMIT_EXCEEDED`.
+/// Bounds of a session, past which the batch fails with `STATE_LIMIT_EXCEEDED`, and of the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StateLimits {
@@ -13,6 +13,8 @@ pub struct StateLimits {
     /// Values that one worker's TTL sweep removes in one batch; the rest, hidden from every read, waits for the next
     /// sweep.
     pub ttl_evictions_max: usize,
+    /// Value schemas that a variable may have had, today's included.
+    pub value_schemas_max: u16,
 }
 
 impl Default for StateLimits {
@@ -26,6 +28,8 @@ impl Default for StateLimits {
             list_elements_max: 1_000_000,
             // Some 100 MB of deletes.
             ttl_evictions_max: 500_000,
+            // As many as the model that we follow allows; each is kept in the catalog for ever.
+            value_schemas_max: 16,
         }
     }
 }

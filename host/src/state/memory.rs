@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use super::changes::Changes;
+use super::changes::{Changes, Operation};
 use super::error::StateError;
 use super::keys::APPLIED;
 use super::store::{Applied, Family, Reader, Store, StoreMetrics, Visit, get};
@@ -53,6 +53,17 @@ impl Families {
             None => records.remove(key),
         };
         self.bytes -= before.map_or(0, |value| size(&value));
+    }
+
+    fn delete_range(&mut self, family: Family, from: &[u8], to: &[u8]) {
+        if from >= to {
+            return;
+        }
+        let range = (Bound::Included(from), Bound::Excluded(to));
+        let keys: Vec<_> = self.of(family).range::<[u8], _>(range).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.set(family, &key, None);
+        }
     }
 }
 
@@ -103,7 +114,11 @@ impl Store for MemoryStore {
         let mut families = self.families.write().unwrap_or_else(PoisonError::into_inner);
         for change in changes.iter().flat_map(Changes::iter) {
             let change = change?;
-            families.set(change.family, change.key, change.value);
+            match change.operation {
+                Operation::Put(value) => families.set(change.family, change.key, Some(value)),
+                Operation::Delete => families.set(change.family, change.key, None),
+                Operation::DeleteBelow(to) => families.delete_range(change.family, change.key, to),
+            }
         }
         families.set(Family::Meta, APPLIED, Some(&applied.to_bytes()));
         Ok(())

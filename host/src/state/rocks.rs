@@ -9,7 +9,7 @@ use rocksdb::{
     ErrorKind, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions,
 };
 
-use super::changes::Changes;
+use super::changes::{Changes, Operation};
 use super::error::StateError;
 use super::keys::{APPLIED, FORMAT};
 use super::store::{Applied, Family, Reader, Store, StoreMetrics, Visit, get};
@@ -145,6 +145,16 @@ impl RocksStore {
         self.db.cf_handle(family.name()).ok_or_else(|| self.damaged(format!("family {} is missing", family.name())))
     }
 
+    /// Gives back the space of keys that have just been deleted: files that hold nothing else at once, what is left of
+    /// the others by a compaction of that range.
+    fn reclaim(&self, family: &ColumnFamily, from: &[u8], to: &[u8]) -> Result<(), StateError> {
+        self.db
+            .delete_file_in_range_cf(family, from, to)
+            .map_err(|error| fault(&self.path, "giving back space", &error))?;
+        self.db.compact_range_cf(family, Some(from), Some(to));
+        Ok(())
+    }
+
     fn write(&self, batch: WriteBatch) -> Result<(), StateError> {
         let mut options = WriteOptions::default();
         options.disable_wal(true);
@@ -204,6 +214,7 @@ impl Store for RocksStore {
         let [meta, state, ttl, timers] = families.map(|family| self.family(family));
         let (meta, state, ttl, timers) = (meta?, state?, ttl?, timers?);
         let mut batch = WriteBatch::new();
+        let mut ranges = Vec::new();
         for change in changes.iter().flat_map(Changes::iter) {
             let change = change?;
             let family = match change.family {
@@ -212,16 +223,21 @@ impl Store for RocksStore {
                 Family::Ttl => ttl,
                 Family::Timers => timers,
             };
-            match change.value {
-                Some(value) => batch.put_cf(family, change.key, value),
-                None => batch.delete_cf(family, change.key),
+            match change.operation {
+                Operation::Put(value) => batch.put_cf(family, change.key, value),
+                Operation::Delete => batch.delete_cf(family, change.key),
+                Operation::DeleteBelow(to) => {
+                    batch.delete_range_cf(family, change.key, to);
+                    ranges.push((family, change.key, to));
+                }
             }
             if batch.size_in_bytes() >= WRITE_BATCH_BYTES {
                 self.write(std::mem::take(&mut batch))?;
             }
         }
         batch.put_cf(meta, APPLIED, applied.to_bytes());
-        self.write(batch)
+        self.write(batch)?;
+        ranges.into_iter().try_for_each(|(family, from, to)| self.reclaim(family, from, to))
     }
 
     fn applied(&self) -> Result<Applied, StateError> {

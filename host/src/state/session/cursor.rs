@@ -8,6 +8,7 @@ use super::super::codec::parse_row_record;
 use super::super::error::StateError;
 use super::super::keys::{parse_state_key, successor};
 use super::super::store::{Family, Reader, scan_checked};
+use super::super::variable::Variable;
 use super::Session;
 use super::lists::Tail;
 use super::maps::{Entries, EntryChange, MapPart};
@@ -29,6 +30,7 @@ pub enum Cursor {
 /// An open read of a list.
 #[derive(Debug)]
 pub struct ListCursor {
+    variable: usize,
     base: Option<Base>,
     tail: Arc<Tail>,
     tail_next: usize,
@@ -37,6 +39,7 @@ pub struct ListCursor {
 /// An open read of a map.
 #[derive(Debug)]
 pub struct MapCursor {
+    variable: usize,
     base: Option<Base>,
     entries: Arc<Entries>,
     /// The last key given.
@@ -53,18 +56,18 @@ struct Base {
 
 impl ListCursor {
     /// `header_key` is set if there are committed elements to read.
-    pub(super) fn new(header_key: Option<Vec<u8>>, tail: Arc<Tail>) -> Self {
+    pub(super) fn new(variable: usize, header_key: Option<Vec<u8>>, tail: Arc<Tail>) -> Self {
         // Elements follow their header.
         let base = header_key.map(|key| Base { from: after(&key), to: successor(key) });
-        Self { base, tail, tail_next: 0 }
+        Self { variable, base, tail, tail_next: 0 }
     }
 }
 
 impl MapCursor {
     /// `prefix` is set if there may be committed entries that `entries` lacks.
-    pub(super) fn new(prefix: Option<Vec<u8>>, entries: Arc<Entries>, part: MapPart) -> Self {
+    pub(super) fn new(variable: usize, prefix: Option<Vec<u8>>, entries: Arc<Entries>, part: MapPart) -> Self {
         let base = prefix.map(|key| Base { from: key.clone(), to: successor(key) });
-        Self { base, entries, after: None, part }
+        Self { variable, base, entries, after: None, part }
     }
 }
 
@@ -99,17 +102,27 @@ impl Session {
     pub fn page(&self, cursor: &mut Cursor, bytes_max: usize, out: &mut Vec<u8>) -> Result<bool, StateError> {
         let begin = out.len();
         let mut page = Page { out, begin, bytes_max };
+        let (Cursor::List(ListCursor { variable, .. }) | Cursor::Map(MapCursor { variable, .. })) = cursor;
+        let Some(variable) = self.variables.get(*variable) else { return Ok(false) };
+        let committed = CommittedRows { reader: &*self.store, now_ms: self.scope.now_ms, variable };
         match cursor {
-            Cursor::List(cursor) => cursor.page(&*self.store, self.scope.now_ms, &mut page),
-            Cursor::Map(cursor) => cursor.page(&*self.store, self.scope.now_ms, &mut page),
+            Cursor::List(cursor) => cursor.page(&committed, &mut page),
+            Cursor::Map(cursor) => cursor.page(&committed, &mut page),
         }
     }
 }
 
+/// Where a cursor reads.
+struct CommittedRows<'a> {
+    reader: &'a dyn Reader,
+    now_ms: i64,
+    variable: &'a Variable,
+}
+
 impl ListCursor {
-    fn page<R: Reader + ?Sized>(&mut self, reader: &R, now_ms: i64, page: &mut Page<'_>) -> Result<bool, StateError> {
+    fn page(&mut self, committed: &CommittedRows<'_>, page: &mut Page<'_>) -> Result<bool, StateError> {
         if let Some(base) = &mut self.base {
-            let full = base.read(reader, now_ms, &mut |_, row| page.add(&[row]))?;
+            let full = base.read(committed, &mut |_, row| page.add(&[row]))?;
             if full {
                 return Ok(true);
             }
@@ -126,7 +139,7 @@ impl ListCursor {
 }
 
 impl MapCursor {
-    fn page<R: Reader + ?Sized>(&mut self, reader: &R, now_ms: i64, page: &mut Page<'_>) -> Result<bool, StateError> {
+    fn page(&mut self, committed: &CommittedRows<'_>, page: &mut Page<'_>) -> Result<bool, StateError> {
         let part = self.part;
         let mut add = |key: &[u8], row: &[u8]| match part {
             MapPart::Keys => page.add(&[key]),
@@ -139,7 +152,7 @@ impl MapCursor {
         let mut last: Option<Box<[u8]>> = None;
         let mut full = false;
         if let Some(base) = &mut self.base {
-            full = base.read(reader, now_ms, &mut |map_key, row| {
+            full = base.read(committed, &mut |map_key, row| {
                 while let Some((key, entry)) = overlay.next_if(|(key, _)| ***key < *map_key) {
                     if let EntryChange::Written(row) = &entry.current {
                         if !add(key, row) {
@@ -181,18 +194,28 @@ impl MapCursor {
 }
 
 impl Base {
-    /// Gives suffix and row of each record that has not expired to `visit`, until that says false; then the answer is
+    /// Gives suffix and row, in today's schema, of each record that has not expired to `visit`, until that says false; then the answer is
     /// true, and the next read begins with the record refused.
-    fn read<R: Reader + ?Sized>(
+    fn read(
         &mut self,
-        reader: &R,
-        now_ms: i64,
+        committed: &CommittedRows<'_>,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<bool, StateError> {
+        let CommittedRows { reader, now_ms, variable } = committed;
         let mut refused = None;
-        scan_checked(reader, Family::State, &self.from, &self.to, &mut |key, record| {
+        let mut converted = Vec::new();
+        scan_checked(*reader, Family::State, &self.from, &self.to, &mut |key, record| {
             let stored = parse_row_record(record)?;
-            if stored.expired(now_ms) || visit(parse_state_key(key)?.suffix, stored.row) {
+            if stored.expired(*now_ms) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let mut row = stored.row;
+            if stored.schema_id != variable.schema_id {
+                converted.clear();
+                variable.conversions.append(stored.schema_id, row, &mut converted)?;
+                row = &converted;
+            }
+            if visit(parse_state_key(key)?.suffix, row) {
                 return Ok(ControlFlow::Continue(()));
             }
             refused = Some(key.to_vec());

@@ -6,7 +6,7 @@ use super::super::error::StateError;
 use super::super::keys::{push_state_key, push_ttl_key};
 use super::super::store::Family;
 use super::values::{Change, Committed};
-use super::{GroupId, Place, Session, SessionMetrics, read_groups};
+use super::{GroupId, Place, Session, SessionMetrics};
 
 /// What a session leaves behind.
 #[derive(Debug)]
@@ -114,11 +114,7 @@ impl Session {
             let slot = self.values.slot(group, place);
             self.values.committed(slot) == Committed::Unknown && self.values.change(slot).is_some()
         });
-        let (id, schema_id) = (self.variable_id(variable), self.schema_id(variable));
-        let Self { store, values, groups, scope, .. } = self;
-        read_groups(&**store, groups, (scope.step, id), &blind, |group, record| {
-            values.loaded(values.slot(group, place), record, schema_id)
-        })
+        self.load_slots(variable, place, &blind)
     }
 }
 

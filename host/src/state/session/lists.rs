@@ -120,7 +120,7 @@ impl Session {
         let state_key = self.state_key(variable, group);
         let list = self.lists.entry((group, place)).or_default();
         let base = list.base == Base::Kept && list.header.flatten().is_some();
-        Ok(Cursor::List(ListCursor::new(base.then_some(state_key), Arc::clone(&list.tail))))
+        Ok(Cursor::List(ListCursor::new(variable, base.then_some(state_key), Arc::clone(&list.tail))))
     }
 
     pub(super) fn list_exists(&mut self, variable: usize, place: u16, group: GroupId) -> Result<bool, StateError> {
@@ -226,7 +226,7 @@ impl Session {
         out: &mut Output,
     ) -> Result<(), StateError> {
         let Some(declared) = self.variables.get(variable) else { return Ok(()) };
-        let (id, schema_id) = (declared.id, declared.schema_id);
+        let (id, schema_id, expires) = (declared.id, declared.schema_id, declared.expires);
         let expiry_ms = self.write_expiry(variable);
         let mut key = self.state_key(variable, group);
         let prefix_len = key.len();
@@ -246,7 +246,12 @@ impl Session {
             if list.base == Base::Cleared {
                 self.metrics.rows_removed += header.count;
             }
-            kept_indexes = self.drop_elements(&key, key_group, header, end, expiry_ms, out)?;
+            kept_indexes = if expires {
+                self.drop_elements(&key, key_group, header, end, expiry_ms, out)?
+            } else {
+                drop_lasting_elements(&key, header, end, out);
+                BTreeSet::new()
+            };
         }
         let header = kept.into_iter().chain((end > begin).then_some(ListHeader {
             first: begin,
@@ -295,15 +300,6 @@ impl Session {
         out: &mut Output,
     ) -> Result<BTreeSet<u64>, StateError> {
         let mut kept_indexes = BTreeSet::new();
-        let mut key = header_key.to_vec();
-        if header.latest_expiry_ms == i64::MAX && expiry_ms.is_none() {
-            for sequence in header.first.max(end)..header.next {
-                key.truncate(header_key.len());
-                key.extend_from_slice(&sequence.to_be_bytes());
-                out.state.delete(&key);
-            }
-            return Ok(kept_indexes);
-        }
         let mut from = header_key.to_vec();
         from.extend_from_slice(&header.first.to_be_bytes());
         let to = successor(header_key.to_vec());
@@ -323,6 +319,17 @@ impl Session {
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(kept_indexes)
+    }
+}
+
+/// Deletes the committed elements of a list, of a variable that has never had a TTL, from `end` on. The others are written
+/// over.
+fn drop_lasting_elements(header_key: &[u8], header: ListHeader, end: u64, out: &mut Output) {
+    let mut key = header_key.to_vec();
+    for sequence in header.first.max(end)..header.next {
+        key.truncate(header_key.len());
+        key.extend_from_slice(&sequence.to_be_bytes());
+        out.state.delete(&key);
     }
 }
 

@@ -157,7 +157,7 @@ impl Session {
         let state_key = self.state_key(variable, group);
         let map = self.maps.entry((group, place)).or_default();
         let base = (!map.complete).then_some(state_key);
-        Ok(Cursor::Map(MapCursor::new(base, Arc::clone(&map.entries), part)))
+        Ok(Cursor::Map(MapCursor::new(variable, base, Arc::clone(&map.entries), part)))
     }
 
     pub(super) fn map_exists(&mut self, variable: usize, place: u16, group: GroupId) -> Result<bool, StateError> {
@@ -223,8 +223,10 @@ impl Session {
         let (committed, there) = match &record {
             None => (Committed::Absent, false),
             Some(record) => {
-                let stored = single_row(record, self.schema_id(variable))?;
-                self.entry_row.extend_from_slice(stored.row);
+                let stored = single_row(record)?;
+                if let Some(variable) = self.variables.get(variable) {
+                    variable.append(stored.schema_id, stored.row, &mut self.entry_row)?;
+                }
                 (Committed::Present(stored.expiry_ms), !stored.expired(self.scope.now_ms))
             }
         };
@@ -242,7 +244,6 @@ impl Session {
     /// Takes all committed entries of a map into its overlay.
     fn complete_map(&mut self, variable: usize, place: u16, group: GroupId) -> Result<(), StateError> {
         let from = self.state_key(variable, group);
-        let schema_id = self.schema_id(variable);
         let bytes_max = self.scope.limits.write_bytes_max;
         let map = self.maps.entry((group, place)).or_default();
         if map.complete {
@@ -253,7 +254,7 @@ impl Session {
         let mut bytes = self.write_bytes;
         scan_checked(&*self.store, Family::State, &from, &to, &mut |key, record| {
             let suffix = parse_state_key(key)?.suffix;
-            let committed = Committed::Present(single_row(record, schema_id)?.expiry_ms);
+            let committed = Committed::Present(single_row(record)?.expiry_ms);
             bytes += ENTRY_BYTES + suffix.len();
             entries.entry(suffix.into()).or_default().committed = committed;
             Ok(if bytes > bytes_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -329,12 +330,11 @@ impl Session {
                     .map(|(map_key, _)| [state_key.as_slice(), map_key].concat()),
             );
         }
-        let schema_id = self.schema_id(variable);
         let mut found = Vec::with_capacity(keys.len());
         read_sorted(&*self.store, &keys, |_, record| {
             found.push(match record {
                 None => Committed::Absent,
-                Some(record) => Committed::Present(single_row(record, schema_id)?.expiry_ms),
+                Some(record) => Committed::Present(single_row(record)?.expiry_ms),
             });
             Ok(())
         })?;

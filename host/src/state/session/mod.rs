@@ -24,12 +24,12 @@ pub use finish::Finished;
 pub use groups::GroupId;
 pub use maps::MapPart;
 
-use super::catalog::{Variable, VariableKind};
 use super::due::DueIndex;
 use super::error::StateError;
 use super::keys::{push_state_key, state_key};
 use super::limits::StateLimits;
 use super::store::{Family, Reader, Store};
+use super::variable::{Variable, VariableKind};
 use crate::record::{GroupingKey, key_group};
 use finish::Output;
 use groups::Groups;
@@ -56,6 +56,8 @@ pub struct Scope {
     pub limits: StateLimits,
     /// Where timers and expired values may be due.
     pub due: Arc<DueIndex>,
+    /// Ids of variables that are dropped with this batch or were with an earlier one.
+    pub dropped: Arc<[u16]>,
 }
 
 /// What happened in a session.
@@ -273,16 +275,21 @@ impl Session {
 
     /// Reads those slots of a value variable that were not read, or whose row was forgotten.
     fn load_values(&mut self, variable: usize, place: usize, groups: &[GroupId]) -> Result<(), StateError> {
-        let (id, schema_id) = (self.variable_id(variable), self.schema_id(variable));
         let now_ms = self.scope.now_ms;
         let unread =
             |group: &GroupId| matches!(self.values.lookup(self.values.slot(*group, place), now_ms), Lookup::Unread);
         let mut unread: Vec<GroupId> = groups.iter().copied().filter(unread).collect();
         self.groups.sort_by_state_key(&mut unread);
         unread.dedup();
-        let Self { store, values, groups, scope, .. } = self;
-        read_groups(&**store, groups, (scope.step, id), &unread, |group, record| {
-            values.loaded(values.slot(group, place), record, schema_id)
+        self.load_slots(variable, place, &unread)
+    }
+
+    /// Reads slots of a value variable; `sorted` is in the order of state keys.
+    fn load_slots(&mut self, variable: usize, place: usize, sorted: &[GroupId]) -> Result<(), StateError> {
+        let Self { store, values, groups, scope, variables, .. } = self;
+        let Some(variable) = variables.get(variable) else { return Ok(()) };
+        read_groups(&**store, groups, (scope.step, variable.id), sorted, |group, record| {
+            values.loaded(values.slot(group, place), record, variable)
         })
     }
 

@@ -74,7 +74,8 @@ impl Session {
                 continue;
             };
             let record = parse_state_key(key)?;
-            if self.rewritten(record, kind) {
+            // What goes with its variable has been counted with it.
+            if self.scope.dropped.contains(&record.variable) || self.rewritten(record, kind) {
                 continue;
             }
             self.out.state.delete(key);

@@ -5,6 +5,7 @@
 
 use super::super::codec::{RowKind, StoredRow, expired, parse_row_record};
 use super::super::error::StateError;
+use super::super::variable::Variable;
 
 /// Bytes of rows read that are kept; a few chunks of 128 groups with rows of some kilobytes. Past it they are read
 /// again.
@@ -143,20 +144,20 @@ impl Values {
 
     /// Takes what the store holds for a slot.
     #[inline]
-    pub(super) fn loaded(&mut self, slot: usize, record: Option<&[u8]>, schema_id: u16) -> Result<(), StateError> {
+    pub(super) fn loaded(&mut self, slot: usize, record: Option<&[u8]>, variable: &Variable) -> Result<(), StateError> {
         let Some(slot) = self.slots.get_mut(slot) else { return Ok(()) };
         let Some(record) = record else {
             slot.record = Record::Absent;
             return Ok(());
         };
-        let stored = single_row(record, schema_id)?;
+        let stored = single_row(record)?;
         slot.record = if stored.expiry_ms.is_some() { Record::Expiring } else { Record::Lasting };
         slot.expiry_ms = stored.expiry_ms.unwrap_or_default();
         if slot.current == Current::AsCommitted {
             slot.offset = self.reads.len();
-            slot.len = stored.row.len() as u32;
+            variable.append(stored.schema_id, stored.row, &mut self.reads)?;
+            slot.len = (self.reads.len() - slot.offset) as u32;
             slot.epoch = self.epoch;
-            self.reads.extend_from_slice(stored.row);
         }
         Ok(())
     }
@@ -206,15 +207,11 @@ impl Values {
     }
 }
 
-/// Reads the record of a value or map entry and checks its schema.
-pub(super) fn single_row(record: &[u8], schema_id: u16) -> Result<StoredRow<'_>, StateError> {
+/// Reads the record of a value or map entry.
+pub(super) fn single_row(record: &[u8]) -> Result<StoredRow<'_>, StateError> {
     let stored = parse_row_record(record)?;
-    if stored.kind != RowKind::Single || stored.schema_id != schema_id {
-        let message = format!(
-            "a row of {:?} with schema {} where one with schema {schema_id} belongs",
-            stored.kind, stored.schema_id
-        );
-        return Err(StateError::corrupt("family State", message));
+    if stored.kind != RowKind::Single {
+        return Err(StateError::corrupt("family State", "an element of a list where a value or map entry belongs"));
     }
     Ok(stored)
 }

@@ -1,6 +1,8 @@
 //! Behaviour of state as a whole, on both stores.
 
 mod backing;
+mod catalog;
+mod evolution;
 mod lists;
 mod maps;
 mod model;

@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use super::super::{
-    Applied, Changes, Contents, Family, Reader, RocksSettings, RocksStore, Store, VariableKind, drop_variable,
-    for_each_row, for_each_timer,
+    Applied, Changes, Contents, Family, Reader, RocksSettings, RocksStore, Store, VariableKind, for_each_row,
+    for_each_timer,
 };
 use super::backing::Backing;
-use super::world::{GROUPS, append, code, key, on_every_store, put_list, row, value, variable};
+use super::world::{code, key, on_every_store, put_list, row, variable};
 
 fn changes(puts: &[(Family, &str, Option<&str>)]) -> Changes {
     let mut changes = Changes::default();
@@ -208,29 +208,5 @@ fn rows_of_one_key_or_all_are_listed_by_kind() {
         })
         .unwrap();
         assert_eq!(timers, 1);
-    });
-}
-
-#[test]
-fn a_dropped_variable_goes_with_all_its_records_and_index_entries() {
-    let variables = [variable("v", VariableKind::Value, Some(5)), variable("l", VariableKind::List, Some(5))];
-    on_every_store(&variables, |world| {
-        world.batch(0, |session| {
-            for name in ["a", "b"] {
-                let group = session.enter(key(name));
-                session.put_value(0, group, &row(1)).unwrap();
-                append(session, 1, group, &[1, 2]);
-            }
-        });
-        let resolution = world.catalog.resolve(0, &value(None), &["v".into(), "l".into(), "unknown".into()]).unwrap();
-        let dropped: Vec<_> = resolution
-            .dropped
-            .iter()
-            .map(|dropped| drop_variable(&*world.store(), 0, GROUPS, dropped.id).unwrap())
-            .collect();
-        assert_eq!(dropped.iter().map(|dropped| dropped.rows).collect::<Vec<_>>(), [2, 2]);
-        world.apply(dropped.into_iter().map(|dropped| dropped.changes).chain([resolution.changes]).collect());
-        assert_eq!((world.records(Family::State), world.records(Family::Ttl)), (0, 0));
-        assert_eq!(world.due.earliest_ttl_ms(), None);
     });
 }

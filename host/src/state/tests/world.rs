@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::{
     Applied, Catalog, Contents, Cursor, DueIndex, Family, GroupId, MapPart, Scope, Session, SessionMetrics, StateError,
-    StateLimits, Store, Variable, VariableKind, VariableSpec, for_each_row, for_each_timer,
+    StateLimits, Store, Variable, VariableKind, VariableSpec, drop_variable, for_each_row, for_each_timer,
 };
 use super::backing::{Backing, Log};
 use crate::record::{GroupingKey, Schema};
@@ -64,6 +64,7 @@ pub(super) struct World {
     pub(super) catalog: Catalog,
     pub(super) variables: Arc<[Variable]>,
     pub(super) limits: StateLimits,
+    dropped: Arc<[u16]>,
     pending: Vec<super::super::Changes>,
 }
 
@@ -76,6 +77,7 @@ impl World {
             catalog: Catalog::default(),
             variables: Arc::new([]),
             limits: StateLimits::default(),
+            dropped: Arc::new([]),
             pending: Vec::new(),
         };
         world.declare(variables);
@@ -84,10 +86,30 @@ impl World {
 
     /// What the processor declares from the next batch on.
     pub(super) fn declare(&mut self, variables: &[VariableSpec]) {
-        let resolution = self.catalog.resolve(0, variables, &[]).unwrap();
+        let resolution = self.catalog.resolve(0, variables, &[], &self.limits).unwrap();
+        self.dropped = Arc::new([]);
         self.catalog = resolution.catalog;
         self.variables = resolution.variables;
         self.pending.push(resolution.changes);
+    }
+
+    /// What it drops with the next batch; the answer is the number of rows that go.
+    pub(super) fn drop_variables(&mut self, names: &[&str]) -> u64 {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let kept: Vec<_> = self.variables.iter().map(|variable| variable.spec.clone()).collect();
+        let kept: Vec<_> = kept.into_iter().filter(|spec| !names.contains(&spec.name)).collect();
+        let resolution = self.catalog.resolve(0, &kept, &names, &self.limits).unwrap();
+        self.catalog = resolution.catalog;
+        self.variables = resolution.variables;
+        self.dropped = resolution.dropped.iter().map(|dropped| dropped.id).collect();
+        self.pending.push(resolution.changes);
+        let mut rows = 0;
+        for dropped in &resolution.dropped {
+            let records = drop_variable(&*self.store(), 0, dropped.id).unwrap();
+            self.pending.push(records.changes);
+            rows += records.rows;
+        }
+        rows
     }
 
     pub(super) fn store(&self) -> Arc<dyn Store> {
@@ -99,7 +121,15 @@ impl World {
     }
 
     pub(super) fn session_over(&self, range: std::ops::Range<u16>, now_ms: i64) -> Session {
-        let scope = Scope { step: 0, groups: GROUPS, range, now_ms, limits: self.limits, due: Arc::clone(&self.due) };
+        let scope = Scope {
+            step: 0,
+            groups: GROUPS,
+            range,
+            now_ms,
+            limits: self.limits,
+            due: Arc::clone(&self.due),
+            dropped: Arc::clone(&self.dropped),
+        };
         Session::new(self.store(), Arc::clone(&self.variables), scope)
     }
 
