@@ -14,10 +14,10 @@ fn variables_are_listed_with_kinds_schemas_and_counts() {
     let ran = Ran::new("counter");
 
     assert_snapshot!(shown(&succeed(&mut ran.state(["list"]))), @r"
-    name   kind   key           value         ttl  keys  rows
-    count  value                value BIGINT       2     2
-    seen   list                 value BIGINT       2     5
-    times  map    value BIGINT  value BIGINT       2     3
+    name   kind   key           value         ttl  declared  keys  rows
+    count  value                value BIGINT       true      2     2
+    seen   list                 value BIGINT       true      2     5
+    times  map    value BIGINT  value BIGINT       true      2     3
     ");
 }
 

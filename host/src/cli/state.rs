@@ -18,7 +18,8 @@ use crate::disk::RealDisk;
 use crate::engine::stopped::StoppedQuery;
 use crate::record::{GroupingKey, RowLayout, Schema, key_from_json, key_layout, row_to_json};
 use crate::state::{
-    Catalog, CatalogVariable, Contents, Reader, StateError, StateRow, Store, VariableKind, for_each_row, for_each_timer,
+    Catalog, CatalogVariable, Contents, Conversions, Reader, StateError, StateRow, Store, VariableKind, for_each_row,
+    for_each_timer,
 };
 
 /// The only step that a query has.
@@ -158,7 +159,7 @@ struct State {
 
 impl State {
     fn list(&self, format: Format) -> anyhow::Result<()> {
-        let columns = ["name", "kind", "key", "value", "ttl", "keys", "rows"].map(column);
+        let columns = ["name", "kind", "key", "value", "ttl", "declared", "keys", "rows"].map(column);
         let mut listing = Listing::start(format, columns.into());
         for variable in self.catalog.variables(STEP) {
             let (keys, rows) = self.count(variable)?;
@@ -170,6 +171,7 @@ impl State {
             if let Some(ttl_ms) = variable.ttl_ms {
                 put(&mut row, "ttl", duration_text(ttl_ms).into());
             }
+            put(&mut row, "declared", variable.declared.into());
             put(&mut row, "keys", keys.into());
             put(&mut row, "rows", rows.into());
             if listing.row(&row)?.is_break() {
@@ -284,6 +286,7 @@ struct RowShape<'a> {
     key: RowLayout,
     entry: Option<RowLayout>,
     value: RowLayout,
+    conversions: Conversions,
 }
 
 impl<'a> RowShape<'a> {
@@ -294,6 +297,7 @@ impl<'a> RowShape<'a> {
             key: keys(key)?,
             entry: variable.key.as_ref().map(keys).transpose()?,
             value: RowLayout::new(&variable.value),
+            conversions: variable.conversions().map_err(state_failed)?,
         })
     }
 
@@ -306,7 +310,7 @@ impl<'a> RowShape<'a> {
             columns.extend(fields("entry", entry.schema()));
         }
         columns.extend(fields("value", self.value.schema()));
-        if self.variable.ttl_ms.is_some() {
+        if self.variable.expires {
             columns.push(column("expires"));
         }
         columns
@@ -326,6 +330,14 @@ impl<'a> RowShape<'a> {
                 row
             }
             (Contents::Entry { row, .. }, None) => row,
+        };
+        // As the processor of the last batch sees it.
+        let mut converted = Vec::new();
+        let value = if row.schema_id == self.variable.schema_id {
+            value
+        } else {
+            self.conversions.append(row.schema_id, value, &mut converted).map_err(state_failed)?;
+            &converted
         };
         put(&mut document, "value", json(&self.value, value)?);
         if let Some(expiry_ms) = row.expiry_ms {

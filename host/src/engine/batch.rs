@@ -132,6 +132,7 @@ struct Processed {
 struct Counted {
     metrics: SessionMetrics,
     fuel: Option<u64>,
+    variables_dropped: u64,
 }
 
 fn stage(query: &Query, plan: &Plan, done: Vec<Done>) -> Result<Processed, QueryError> {
@@ -156,7 +157,13 @@ fn stage(query: &Query, plan: &Plan, done: Vec<Done>) -> Result<Processed, Query
             Some(stage_rows(&query.checkpoint, outlet.sink.as_ref(), &outlet.layout, rows, plan.batch_id)?)
         }
     };
-    Ok(Processed { workers, changes, counted: Counted { metrics, fuel }, output, quarantine })
+    Ok(Processed {
+        workers,
+        changes,
+        counted: Counted { metrics, fuel, variables_dropped: query.pending.dropped },
+        output,
+        quarantine,
+    })
 }
 
 fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> Commit {
@@ -164,7 +171,7 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
     let info = &query.pipeline.info;
     let mut sources = Vec::new();
     let mut input = Vec::new();
-    let mut meta = query.pending_meta.clone();
+    let mut meta = query.pending.changes.clone();
     if plan.kind != BatchKind::Rowless {
         if let Some(inline) = plan.slice.range.inline.take() {
             input.push((0, inline));
@@ -231,7 +238,7 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
             state_rows: query
                 .head
                 .state_rows
-                .saturating_add_signed(query.pending_rows + counted.metrics.rows_total_change()),
+                .saturating_add_signed(query.pending.rows + counted.metrics.rows_total_change()),
             state_digest: Changes::digest(&changes),
         }],
         key_groups: query.key_groups,
@@ -269,6 +276,7 @@ fn report(query: &Query, header: &CommitHeader, counted: Counted, durations: Dur
             num_rows_total: header.steps.iter().map(|step| step.state_rows).sum(),
             num_rows_dropped_by_watermark: header.sources.iter().map(|source| source.late).sum(),
             metrics: counted.metrics,
+            num_deleted_state_vars: counted.variables_dropped,
             fuel: counted.fuel,
         }],
         sources: header

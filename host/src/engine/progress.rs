@@ -81,6 +81,8 @@ pub struct StateOperator {
     /// Writes, removals, timers and evictions of this batch.
     #[serde(flatten)]
     pub metrics: SessionMetrics,
+    /// State variables that were dropped with this batch.
+    pub num_deleted_state_vars: u64,
     /// Fuel burnt, where it is metered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,

@@ -7,9 +7,10 @@ use super::commit::{Commit, SinkCommit, SinkRole, StagedAt};
 use super::error::QueryError;
 use super::faults;
 use super::query::{Outlet, Query};
+use super::setup::Pending;
 use super::sink::{Ledger, Publication, Staged};
 use crate::log::RecordRef;
-use crate::state::{Applied, Changes, Store};
+use crate::state::{Applied, Store};
 
 /// Publishes a batch that has just been committed, and moves the query behind it.
 pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {
@@ -23,8 +24,7 @@ pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Resu
     }
     due.refresh(query.store.as_ref())?;
     query.head.commit(&commit.header, query.settings.watermark.as_ref());
-    query.pending_meta = Changes::default();
-    query.pending_rows = 0;
+    query.pending = Pending::default();
     query.keep_snapshots(commit, at)
 }
 

@@ -15,6 +15,7 @@ use super::pipeline::Pipeline;
 use super::progress::Progress;
 use super::recovery::{self, Recovered};
 use super::settings::{QuerySettings, Trigger};
+use super::setup::Pending;
 use super::sink::Sink;
 use super::snapshots::Snapshots;
 use super::source::{Source, SourceError};
@@ -22,7 +23,7 @@ use crate::clock::{Clock, Stopwatch};
 use crate::disk::Disk;
 use crate::log::{QueryLog, RecordRef};
 use crate::record::RowLayout;
-use crate::state::{Changes, DueIndex, Store};
+use crate::state::{DueIndex, Store};
 
 /// What a query is made of.
 pub struct Parts {
@@ -88,10 +89,8 @@ pub struct Query {
     pub(super) store: Arc<dyn Store>,
     pub(super) due: Arc<DueIndex>,
     pub(super) head: Head,
-    /// Changes of the catalog that go with the next commit.
-    pub(super) pending_meta: Changes,
-    /// State rows that these changes add or, for dropped variables, remove.
-    pub(super) pending_rows: i64,
+    /// What goes with the next commit beside the batch itself.
+    pub(super) pending: Pending,
     pub(super) key_groups: u16,
     pub(super) ranges: Vec<Range<u16>>,
     pub(super) rowless: Rowless,
