@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -74,4 +75,13 @@ fn run(kit: &Kit, cases: &[Case]) -> Vec<Report> {
     let mut reports = reports.into_inner().unwrap();
     reports.sort_by_key(|(name, _)| cases.iter().position(|case| case.name == *name));
     reports.into_iter().map(|(_, report)| report).collect()
+}
+
+#[test]
+fn cases_are_those_that_the_recorded_answers_make() {
+    let script = folder().join("generate.py");
+    match Command::new("python3").arg(script).arg("--check").output() {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => println!("skipped: python3 cannot be run: {error}"),
+    }
 }

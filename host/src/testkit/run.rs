@@ -28,7 +28,6 @@ use crate::engine::trigger::{self, Stop};
 pub(super) struct Run<'k> {
     kit: &'k Kit,
     case: &'k Case,
-    place: TempDir,
     /// Settings of the case, with what its steps have changed.
     settings: Table,
     component: Option<String>,
@@ -41,6 +40,8 @@ pub(super) struct Run<'k> {
     query: Option<Query>,
     /// Columns of the grouping key.
     key: Vec<String>,
+    // Last: the query is at home there until it is dropped.
+    place: TempDir,
 }
 
 /// More batches than any case means: one of them makes work for the next for ever.
@@ -52,7 +53,6 @@ impl<'k> Run<'k> {
         let run = Self {
             kit,
             case,
-            place,
             settings: case.settings.clone(),
             component: case.component.clone(),
             clock: Arc::new(ManualClock::at(0)),
@@ -62,6 +62,7 @@ impl<'k> Run<'k> {
             input_files: 0,
             query: None,
             key: Vec::new(),
+            place,
         };
         std::fs::create_dir(run.path("input")).map_err(|error| Failure::new("TEMPORARY_FOLDER_FAILED", &error))?;
         if let Some(rows) = &case.initial_state {

@@ -5,6 +5,7 @@ mod crud;
 mod event;
 mod evolution;
 mod initial;
+mod keys;
 mod misuse;
 mod python;
 mod restart;
@@ -83,6 +84,7 @@ impl StatefulProcessor for Conformance {
             "timers" => Box::new(timers::ProcessingTime::init(handle)?),
             "event" => Box::new(event::EventTime::init(handle)?),
             "initial" => Box::new(initial::WithInitialState::init(handle)?),
+            "keys" => Box::new(keys::Keys::init(handle)?),
             "misuse" => Box::new(misuse::Misuse::init(handle)?),
             "evolution" => evolution::init(handle)?,
             "restart" => Box::new(restart::Restart::init(handle)?),
