@@ -24,6 +24,7 @@ mod model;
 mod native_query;
 mod recovery;
 mod restarts;
+mod rollback;
 mod support;
 mod tally;
 mod tidy;

@@ -10,6 +10,7 @@ mod output;
 mod progress;
 mod query_args;
 mod replay;
+mod rollback;
 mod run;
 mod state;
 
@@ -54,6 +55,7 @@ enum Command {
     Inspect(Box<inspect::InspectArgs>),
     State(state::StateArgs),
     Replay(Box<replay::ReplayArgs>),
+    Rollback(rollback::RollbackArgs),
 }
 
 /// Runs the command line and answers with the process's exit code.
@@ -75,6 +77,7 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::Inspect(args) => inspect::run(&args, format, environment),
         Command::Replay(args) => replay::run(&args, format, environment),
         Command::State(args) => state::run(&args, format),
+        Command::Rollback(args) => rollback::run(&args, format),
         Command::Build(args) => {
             let report = build::build(&args, environment.cache_dir.as_deref())
                 .map_err(|error| output::Coded::wrap(error.code(), error))?;

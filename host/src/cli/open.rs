@@ -14,7 +14,7 @@ use crate::engine::commit::SourceRole;
 use crate::engine::operator::{Operator, OperatorError};
 use crate::engine::query::{Parts, Query, StoreKind};
 use crate::engine::source::{Source, SourceError};
-use crate::engine::stopped::StoppedQuery;
+use crate::engine::view::QueryView;
 use crate::runtime::{CompileCache, ComponentError, Limits, Metering, Processor, Sandbox};
 
 /// An open query, with the temporary folder that it lives in if nothing of it is kept.
@@ -135,7 +135,7 @@ pub(super) fn initial_state(config: &QueryConfig) -> anyhow::Result<Option<Box<d
 
 /// Without its files, a source may not even tell its format; the checkpoint knows which of them is missed.
 fn gone(config: &QueryConfig, role: SourceRole) -> Option<SourceError> {
-    let head = StoppedQuery::open(Arc::new(RealDisk), config.query.checkpoint.as_ref()?).ok()?.history().head.clone();
+    let head = QueryView::open(Arc::new(RealDisk), config.query.checkpoint.as_ref()?).ok()?.history().head.clone();
     match role {
         SourceRole::Input => gone_since(&config.source, head.input.as_ref()?),
         SourceRole::InitialState => gone_since(config.initial_state.as_ref()?, head.initial_state.as_ref()?),

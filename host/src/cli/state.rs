@@ -1,4 +1,4 @@
-//! `tidemill state`: the state of a stopped query, as of its last committed batch.
+//! `tidemill state`: the state of a query, running or not, after any retained batch.
 
 mod metadata;
 
@@ -15,7 +15,7 @@ use super::listing::{Listing, column, duration_text};
 use super::output::Coded;
 use crate::connect::timestamp_text;
 use crate::disk::RealDisk;
-use crate::engine::stopped::StoppedQuery;
+use crate::engine::view::QueryView;
 use crate::record::{GroupingKey, RowLayout, Schema, key_from_json, key_layout, row_to_json};
 use crate::state::{
     Catalog, CatalogVariable, Contents, Conversions, Reader, StateError, StateRow, Store, VariableKind, for_each_row,
@@ -25,10 +25,11 @@ use crate::state::{
 /// The only step that a query has.
 const STEP: u8 = 0;
 
-/// Look at the state of a stopped query
+/// Look at the state of a query
 ///
-/// Shows what a query's checkpoint holds, as of the last committed batch. The query must be stopped. Nothing in the
-/// checkpoint is changed: the state is rebuilt from a snapshot and the log in a temporary folder.
+/// Shows what a query's checkpoint holds, after the last committed batch or an earlier one. The query may run meanwhile: it
+/// is not stopped, does not wait, and only whole batches are seen. Nothing in the checkpoint is changed: the state is rebuilt
+/// from a snapshot and the log in a temporary folder.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct StateArgs {
@@ -37,6 +38,10 @@ pub(super) struct StateArgs {
 
     #[command(subcommand)]
     look: Look,
+
+    /// The state after this batch, instead of after the last one; it must be retained
+    #[arg(long, value_name = "BATCH", global = true)]
+    batch: Option<u64>,
 
     /// Folder for the temporary copy of the state [default: that of the system]. On the file system of the checkpoint,
     /// large files are linked instead of copied
@@ -51,6 +56,7 @@ Examples:
   tidemill state checkpoint scan count --limit 10
   tidemill state checkpoint scan count --output json > count.jsonl
   tidemill state checkpoint timers
+  tidemill state checkpoint scan count --batch 41
   tidemill state checkpoint metadata
 
 A key is a JSON object with the columns that the query groups by; `metadata` shows them. Rows come in the order of the \
@@ -113,18 +119,15 @@ impl Unknown {
 
 /// Runs the command.
 pub(super) fn run(args: &StateArgs, format: Format) -> anyhow::Result<u8> {
-    let query = StoppedQuery::open(Arc::new(RealDisk), &args.checkpoint).map_err(query_failed)?;
+    let mut query = QueryView::open(Arc::new(RealDisk), &args.checkpoint).map_err(query_failed)?;
     if let Look::Metadata = args.look {
         metadata::show(&query, &args.checkpoint, format)?;
         return Ok(0);
     }
     let scratch = scratch(args.scratch.as_deref())?;
-    let store = query.state(&scratch.path().join("state")).map_err(query_failed)?;
-    let state = State {
-        catalog: Catalog::load(store.as_ref()).map_err(state_failed)?,
-        key: query.key().map_err(query_failed)?,
-        store,
-    };
+    let view = query.state(args.batch, &scratch.path().join("state")).map_err(query_failed)?;
+    let state =
+        State { catalog: Catalog::load(view.store.as_ref()).map_err(state_failed)?, key: view.key, store: view.store };
     match &args.look {
         Look::List => state.list(format)?,
         Look::Get { variable, key } => {

@@ -20,12 +20,16 @@ use serde::{Deserialize, Serialize};
 use super::encoding::{Encoding, Rows};
 use super::error::WriteError;
 use super::format::Format;
+use super::text::TextFormat;
 use crate::disk::{Disk, create_dir_durably, write_durably};
-use crate::engine::sink::{Ledger, Publication, Published, Sink, SinkError, Staged};
+use crate::engine::sink::{Ledger, Publication, Published, Sink, SinkError, Staged, Trace, Undo, Withdrawal};
 use crate::record::Schema;
 
 /// The ledger's name.
 const LEDGER_NAME: &str = ".tidemill-ledger.json";
+
+/// Between format and path.
+const DESCRIPTION: &str = " files in ";
 
 /// Version of the ledger's form.
 const LEDGER_VERSION: u32 = 1;
@@ -52,6 +56,8 @@ pub struct DirectorySink {
 struct LedgerFile {
     version: u32,
     query_id: String,
+    /// The last rollback that the directory has followed, or a later one: that of the last batch.
+    generation: u32,
     /// None until the first batch: the directory is taken, and nothing is published.
     published: Option<Ledger>,
 }
@@ -67,6 +73,15 @@ impl DirectorySink {
         Ok(Self { disk, path, format, encoding, schema: None, query_id, ahead_of_ledger })
     }
 
+    /// The sink that [`Sink::describe`] described. None: that was no directory.
+    #[must_use]
+    pub fn described(disk: Arc<dyn Disk>, description: &str) -> Option<Self> {
+        let (format, path) = description.split_once(DESCRIPTION)?;
+        let format = [Format::Jsonl, Format::Csv, Format::Parquet].into_iter().find(|f| f.to_string() == format)?;
+        // Nothing is encoded by a sink that only takes back.
+        Self::new(disk, Path::new(path), format, Encoding::Text(TextFormat::JsonLines)).ok()
+    }
+
     /// Takes the directory.
     fn take(&mut self, query_id: &str) -> Result<(), WriteError> {
         create_dir_durably(self.disk.as_ref(), &self.path).map_err(|error| WriteError::failed(&self.path, error))?;
@@ -76,12 +91,12 @@ impl DirectorySink {
         let ledger = match self.read_ledger()? {
             // Another query took the directory but never published anything.
             Some(LedgerFile { published: None, query_id: owner, .. }) if owner != query_id && batches.is_empty() => {
-                self.write_ledger(query_id, None)?
+                self.write_ledger(query_id, 0, None)?
             }
             Some(ledger) => ledger,
             None => {
                 self.refuse_foreign_files(&names)?;
-                self.write_ledger(query_id, None)?
+                self.write_ledger(query_id, 0, None)?
             }
         };
         self.check_owner(&ledger, query_id)?;
@@ -117,8 +132,11 @@ impl DirectorySink {
     /// Makes a batch visible, then advances the ledger.
     fn publish_batch(&mut self, entry: &Ledger, staged: &Staged) -> Result<(), WriteError> {
         let ledger = self.own_ledger()?;
+        if ledger.generation > entry.generation {
+            return Err(self.rolled_back(ledger.generation, entry.generation));
+        }
         if let Some(last) = &ledger.published
-            && (last.batch_id >= entry.batch_id || last.generation > entry.generation)
+            && last.batch_id >= entry.batch_id
         {
             return if last == entry { Ok(()) } else { Err(self.behind(last, entry)) };
         }
@@ -146,7 +164,7 @@ impl DirectorySink {
             ));
         }
         self.disk.sync_dir(&self.path).map_err(failed)?;
-        self.write_ledger(&self.query_id, Some(entry.clone()))?;
+        self.write_ledger(&self.query_id, entry.generation, Some(entry.clone()))?;
         self.ahead_of_ledger.clear();
         Ok(())
     }
@@ -160,6 +178,61 @@ impl DirectorySink {
         })?;
         self.check_owner(&ledger, &self.query_id)?;
         Ok(ledger)
+    }
+
+    fn rolled_back(&self, there: u32, here: u32) -> WriteError {
+        WriteError::diverged(
+            &self.path,
+            format!(
+                "its ledger is of generation {there}, this checkpoint of {here}: another copy of the checkpoint was rolled back. \
+                 Use that one, or another directory"
+            ),
+        )
+    }
+
+    /// Takes back what a rollback wants back, then notes its generation.
+    fn follow(&mut self, withdrawal: &Withdrawal) -> Result<(), WriteError> {
+        let Some(ledger) = self.read_ledger()? else { return Ok(()) };
+        self.check_owner(&ledger, &withdrawal.query_id)?;
+        if ledger.generation >= withdrawal.generation {
+            return Ok(());
+        }
+        let published = match (&withdrawal.undo, ledger.published) {
+            (None, published) => published,
+            (Some(undo), published) => {
+                if let Some(last) = &published {
+                    self.check_known(last, undo)?;
+                }
+                for entry in &undo.batches {
+                    let path = self.path.join(self.name_of(entry.batch_id));
+                    let failed = |error| WriteError::failed(&path, error);
+                    if self.disk.exists(&path).map_err(failed)? {
+                        self.disk.remove_file(&path).map_err(failed)?;
+                    }
+                }
+                self.disk.sync_dir(&self.path).map_err(|error| WriteError::failed(&self.path, error))?;
+                undo.published.clone()
+            }
+        };
+        self.write_ledger(&withdrawal.query_id, withdrawal.generation, published)?;
+        self.ahead_of_ledger.retain(|batch| *batch > withdrawal.last_batch);
+        Ok(())
+    }
+
+    /// What was published last must be something that the log knows.
+    fn check_known(&self, last: &Ledger, undo: &Undo) -> Result<(), WriteError> {
+        let is_kept = undo.published.as_ref().is_some_and(|kept| last.batch_id <= kept.batch_id);
+        if is_kept || undo.batches.iter().any(|entry| entry == last) {
+            return Ok(());
+        }
+        Err(WriteError::diverged(
+            &self.path,
+            format!(
+                "its ledger has batch {} with rows that the log does not know. Does another copy of the checkpoint write to \
+                 it? Use that one, or another directory",
+                last.batch_id
+            ),
+        ))
     }
 
     fn behind(&self, last: &Ledger, entry: &Ledger) -> WriteError {
@@ -235,9 +308,14 @@ impl DirectorySink {
         Ok(Some(ledger))
     }
 
-    fn write_ledger(&self, query_id: &str, published: Option<Ledger>) -> Result<LedgerFile, WriteError> {
+    fn write_ledger(
+        &self,
+        query_id: &str,
+        generation: u32,
+        published: Option<Ledger>,
+    ) -> Result<LedgerFile, WriteError> {
         let path = self.path.join(LEDGER_NAME);
-        let ledger = LedgerFile { version: LEDGER_VERSION, query_id: query_id.to_owned(), published };
+        let ledger = LedgerFile { version: LEDGER_VERSION, query_id: query_id.to_owned(), generation, published };
         let bytes =
             serde_json::to_vec(&ledger).map_err(|error| WriteError::defect(&path.display().to_string(), error))?;
         write_durably(self.disk.as_ref(), &path, &bytes).map_err(|error| WriteError::failed(&path, error))?;
@@ -264,7 +342,7 @@ impl DirectorySink {
 
 impl Sink for DirectorySink {
     fn describe(&self) -> String {
-        format!("{} files in {}", self.format, self.path.display())
+        format!("{}{DESCRIPTION}{}", self.format, self.path.display())
     }
 
     fn open(&mut self, query_id: &str, schema: &Schema) -> Result<(), SinkError> {
@@ -292,6 +370,29 @@ impl Sink for DirectorySink {
 
     fn publish(&mut self, publication: &Publication<'_>) -> Result<(), SinkError> {
         Ok(self.publish_batch(publication.entry, publication.staged)?)
+    }
+
+    fn trace(&self, query_id: &str, batches: &[u64]) -> Result<Option<Trace>, SinkError> {
+        let Some(ledger) = self.read_ledger()? else {
+            return Ok(Some(Trace { places: Vec::new(), missing: vec!["everything".to_owned()] }));
+        };
+        self.check_owner(&ledger, query_id)?;
+        let published = ledger.published.map(|ledger| ledger.batch_id);
+        let mut trace = Trace::default();
+        for batch in batches {
+            let name = self.name_of(*batch);
+            let path = self.path.join(&name);
+            if self.disk.exists(&path).map_err(|error| WriteError::failed(&path, error))? {
+                trace.places.push(path.display().to_string());
+            } else if published >= Some(*batch) {
+                trace.missing.push(name);
+            }
+        }
+        Ok(Some(trace))
+    }
+
+    fn withdraw(&mut self, withdrawal: &Withdrawal) -> Result<(), SinkError> {
+        Ok(self.follow(withdrawal)?)
     }
 }
 

@@ -6,6 +6,7 @@ use super::error::QueryError;
 use super::history::History;
 use super::publish::publish_to;
 use super::query::Outlet;
+use super::rollback::withdrawal;
 use super::sink::{Ledger, Published, SinkError};
 
 /// How the last run ended, as far as the state store can tell.
@@ -33,6 +34,10 @@ pub(super) fn catch_up(
     let failed = |source| QueryError::Sink { sink_name: sink_name.clone(), source };
     outlet.sink.open(query_id, outlet.layout.schema()).map_err(failed)?;
     refuse_pending(history, outlet.role, &sink_name, last_run)?;
+    for rollback in &history.rollbacks {
+        let withdrawal = withdrawal(query_id, history, rollback, outlet.role, &sink_name);
+        outlet.sink.withdraw(&withdrawal).map_err(failed)?;
+    }
     let from = match outlet.sink.published().map_err(failed)? {
         Published::UpTo(ledger) => {
             check(&ledger, history, outlet.role).map_err(failed)?;

@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::error::QueryError;
 use super::operator::{OutputMode, TimeMode, TimerValues};
 use super::output::OutputLimits;
+use super::rollback::{ROLLBACK_FORMAT, Rollback};
 use super::source::SourceRange;
 use crate::log::{Content, Durability, LogReader, NewRecord, NewSection, QueryLog, RecordRef, Section};
 use crate::state::{Changes, StateLimits};
@@ -76,14 +77,7 @@ pub struct CommitHeader {
 
 impl CommitHeader {
     fn from_bytes(bytes: &[u8]) -> Result<Self, QueryError> {
-        #[derive(serde::Deserialize)]
-        struct Format {
-            format: u32,
-        }
-        let Format { format } = serde_json::from_slice(bytes).map_err(QueryError::malformed_record)?;
-        if format > COMMIT_FORMAT {
-            return Err(QueryError::newer_log(format!("a commit record of format {format}")));
-        }
+        refuse_newer(bytes, COMMIT_FORMAT, "a commit record")?;
         serde_json::from_slice(bytes).map_err(QueryError::malformed_record)
     }
 
@@ -223,6 +217,8 @@ pub enum Fact {
     Commit(Box<CommitHeader>),
     /// A trigger found no rows while the watermark had moved: late rows are judged by this one from here on.
     Watermark(LeftOut),
+    /// The query went back.
+    Rollback(Box<Rollback>),
 }
 
 /// A batch that was left out but still counts for lateness.
@@ -234,6 +230,7 @@ pub struct LeftOut {
 
 const KIND_COMMIT: u8 = 1;
 const KIND_WATERMARK: u8 = 2;
+const KIND_ROLLBACK: u8 = 3;
 
 // Names of sections. Output and input are numbered by sink and source.
 const SECTION_CHANGES: u8 = 1;
@@ -251,6 +248,7 @@ impl Fact {
             KIND_WATERMARK => {
                 Ok(Self::Watermark(serde_json::from_slice(header).map_err(QueryError::malformed_record)?))
             }
+            KIND_ROLLBACK => Ok(Self::Rollback(Box::new(Rollback::from_bytes(header)?))),
             kind => Err(QueryError::newer_log(format!("a record of kind {kind}"))),
         }
     }
@@ -262,9 +260,46 @@ impl LeftOut {
     /// # Errors
     /// A failing disk.
     pub fn append(&self, log: &mut QueryLog, durability: Durability) -> Result<RecordRef, QueryError> {
-        let header = serde_json::to_vec(self).map_err(QueryError::malformed_record)?;
-        Ok(log.append(NewRecord { kind: KIND_WATERMARK, header: &header, sections: Vec::new() }, durability)?)
+        append_header(log, KIND_WATERMARK, self, durability)
     }
+}
+
+/// The header of any record with a version of its own.
+fn refuse_newer(header: &[u8], supported: u32, record: &str) -> Result<(), QueryError> {
+    #[derive(serde::Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let Format { format } = serde_json::from_slice(header).map_err(QueryError::malformed_record)?;
+    if format > supported {
+        return Err(QueryError::newer_log(format!("{record} of format {format}")));
+    }
+    Ok(())
+}
+
+impl Rollback {
+    fn from_bytes(bytes: &[u8]) -> Result<Self, QueryError> {
+        refuse_newer(bytes, ROLLBACK_FORMAT, "a rollback")?;
+        serde_json::from_slice(bytes).map_err(QueryError::malformed_record)
+    }
+
+    /// Puts it into the log. When this returns, it has happened.
+    ///
+    /// # Errors
+    /// A failing disk.
+    pub fn append(&self, log: &mut QueryLog) -> Result<RecordRef, QueryError> {
+        append_header(log, KIND_ROLLBACK, self, Durability::Synced)
+    }
+}
+
+fn append_header(
+    log: &mut QueryLog,
+    kind: u8,
+    header: &impl serde::Serialize,
+    durability: Durability,
+) -> Result<RecordRef, QueryError> {
+    let header = serde_json::to_vec(header).map_err(QueryError::malformed_record)?;
+    Ok(log.append(NewRecord { kind, header: &header, sections: Vec::new() }, durability)?)
 }
 
 impl Commit {

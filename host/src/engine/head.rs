@@ -1,14 +1,15 @@
 //! Where a query stands: all that the next batch builds on, read off the log.
 
 use super::commit::{Bootstrap, CommitHeader, LeftOut, SinkRole, SourceRole};
+use super::rollback::Rollback;
 use super::settings::WatermarkSettings;
 use super::source::SourceRange;
 use super::watermark::Watermark;
 
 /// Where a query stands after its last committed batch.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Head {
-    /// The last batch; None: there was none.
+    /// The last batch ever committed, also if a rollback took it back; None: there was none.
     pub last_batch: Option<u64>,
     /// Grows with every rollback.
     pub generation: u32,
@@ -25,7 +26,7 @@ pub struct Head {
     /// What was last read of the initial state.
     pub initial_state: Option<SourceRange>,
     /// Rows published so far, by role, with the sink that has them.
-    rows_published: Vec<(SinkRole, String, u64)>,
+    pub(super) rows_published: Vec<(SinkRole, String, u64)>,
 }
 
 impl Head {
@@ -67,6 +68,13 @@ impl Head {
             self.rows_published.retain(|(role, ..)| *role != part.role);
             self.rows_published.push((part.role, part.sink.clone(), part.rows_total));
         }
+    }
+
+    /// After a rollback.
+    pub fn roll_back(&mut self, rollback: &Rollback, watermark: Option<&WatermarkSettings>) {
+        let head = rollback.head.clone();
+        let restored = Watermark::restored(watermark, head.watermark.event_time_max_us(), head.watermark.last_ms());
+        *self = Self { watermark: restored, ..head };
     }
 
     /// Takes over where the sources of a batch stand.

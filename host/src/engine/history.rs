@@ -4,6 +4,7 @@ use super::checkpoint::Checkpoint;
 use super::commit::{Commit, CommitHeader, Fact, SinkCommit, SinkRole, StagedAt};
 use super::error::QueryError;
 use super::head::Head;
+use super::rollback::Rollback;
 use super::settings::WatermarkSettings;
 use crate::log::{LogReader, LogView, QueryLog, RecordRef};
 
@@ -12,6 +13,8 @@ use crate::log::{LogReader, LogView, QueryLog, RecordRef};
 pub struct Retained {
     /// Its id.
     pub batch_id: u64,
+    /// The generation that it was committed in.
+    pub generation: u32,
     /// Where its record stands.
     pub record: RecordRef,
     /// What it gave to sinks.
@@ -26,12 +29,24 @@ pub struct Retained {
 #[derive(Debug)]
 pub struct History {
     reader: LogReader,
+    records: Vec<RecordRef>,
     /// Where the query stands.
     pub head: Head,
-    /// Retained batches, oldest first.
+    /// Retained batches, oldest first, those included that a rollback took back.
     pub batches: Vec<Retained>,
-    /// The last one.
+    /// Retained rollbacks, oldest first.
+    pub rollbacks: Vec<Rollback>,
+    /// The batch that the query stands after: the last one, or the one that it was rolled back to.
     pub last: Option<CommitHeader>,
+}
+
+/// A point of a query's past: the state after a batch, as that generation saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// The generation.
+    pub generation: u32,
+    /// The batch; None: before the first.
+    pub batch_id: Option<u64>,
 }
 
 impl History {
@@ -62,22 +77,85 @@ impl History {
         records: Vec<RecordRef>,
         watermark: Option<&WatermarkSettings>,
     ) -> Result<Self, QueryError> {
-        let mut history = Self { reader, head: Head::new(watermark), batches: Vec::new(), last: None };
-        for record in records {
-            match Fact::from_header(record.kind, &history.reader.read_header(&record)?)? {
+        let (batches, rollbacks) = (Vec::new(), Vec::new());
+        let mut history = Self { reader, records, head: Head::new(watermark), batches, rollbacks, last: None };
+        for record in history.records.clone() {
+            match history.fact(&record)? {
                 Fact::Watermark(left_out) => history.head.leave_out(left_out, watermark),
                 Fact::Commit(header) => {
                     history.head.commit(&header, watermark);
                     history.batches.push(Retained::new(&header, record));
                     history.last = Some(*header);
                 }
+                Fact::Rollback(rollback) => {
+                    history.head.roll_back(&rollback, watermark);
+                    history.last = Some(rollback.batch.clone());
+                    history.rollbacks.push(*rollback);
+                }
             }
         }
         // What was read from a stream stands in the record's body, which only the last batch's is needed of.
-        if let Some(last) = history.batches.last() {
+        if let Some(last) = history.batches.last().filter(|_| !history.ends_with_rollback()) {
             history.head.read_up_to(&Commit::read(&history.reader, &last.record)?.header);
         }
         Ok(history)
+    }
+
+    fn fact(&self, record: &RecordRef) -> Result<Fact, QueryError> {
+        Fact::from_header(record.kind, &self.reader.read_header(record)?)
+    }
+
+    /// Whether nothing has been committed since the last rollback.
+    pub fn ends_with_rollback(&self) -> bool {
+        self.rollbacks.last().is_some_and(|last| last.generation == self.head.generation)
+            && self.batches.last().is_none_or(|batch| batch.generation < self.head.generation)
+    }
+
+    /// Where the query stands.
+    pub fn now(&self) -> Moment {
+        Moment { generation: self.head.generation, batch_id: self.head.last_batch }
+    }
+
+    /// The moment after a retained batch. None: it is not retained.
+    pub fn after_batch(&self, batch_id: u64) -> Option<Moment> {
+        let retained = self.batches.iter().find(|retained| retained.batch_id == batch_id)?;
+        Some(Moment { generation: retained.generation, batch_id: Some(batch_id) })
+    }
+
+    /// Whether what happened up to `earlier` is part of what happened up to `later`: no rollback took any of it back.
+    pub fn leads_to(&self, earlier: Moment, later: Moment) -> bool {
+        let not_taken_back = self.rollbacks.iter().all(|rollback| {
+            if rollback.generation == earlier.generation {
+                // Before the first batch of a generation there is what the rollback made, and nothing else.
+                earlier.batch_id >= Some(rollback.last_batch)
+            } else {
+                rollback.generation < earlier.generation
+                    || rollback.generation > later.generation
+                    || earlier.batch_id <= Some(rollback.to)
+            }
+        });
+        earlier.generation <= later.generation && earlier.batch_id <= later.batch_id && not_taken_back
+    }
+
+    /// The query's head as it was after a batch that leads to where it stands.
+    ///
+    /// # Errors
+    /// A log that cannot be read.
+    pub fn head_after(&self, batch_id: u64) -> Result<(Head, Option<CommitHeader>), QueryError> {
+        let mut head = Head::new(None);
+        for record in &self.records {
+            match self.fact(record)? {
+                Fact::Watermark(left_out) => head.leave_out(left_out, None),
+                Fact::Rollback(rollback) => head.roll_back(&rollback, None),
+                Fact::Commit(header) => {
+                    head.commit(&header, None);
+                    if header.batch_id == batch_id {
+                        return Ok((head, Some(*header)));
+                    }
+                }
+            }
+        }
+        Ok((head, None))
     }
 
     /// Staged files that retained batches name.
@@ -85,26 +163,44 @@ impl History {
         self.batches.iter().flat_map(|batch| batch.staged.iter().cloned()).collect()
     }
 
-    /// The retained batches after `batch`, read one by one.
+    /// The retained batches after `batch` that lead to where the query stands, read one by one.
     pub fn commits_after(&self, batch: Option<u64>) -> impl Iterator<Item = Result<Commit, QueryError>> + '_ {
-        self.retained_after(batch).map(|retained| Commit::read(&self.reader, &retained.record))
+        self.commits_between(batch, self.now())
+    }
+
+    /// The retained batches after `batch` that lead to a moment, read one by one.
+    pub fn commits_between(
+        &self,
+        batch: Option<u64>,
+        moment: Moment,
+    ) -> impl Iterator<Item = Result<Commit, QueryError>> + '_ {
+        self.retained_between(batch, moment).map(|retained| Commit::read(&self.reader, &retained.record))
     }
 
     /// The headers of the retained batches after `batch`, read one by one. Rows that were read from a stream stand in the
     /// whole record only.
     pub fn headers_after(&self, batch: Option<u64>) -> impl Iterator<Item = Result<CommitHeader, QueryError>> + '_ {
-        self.retained_after(batch).map(|retained| {
-            match Fact::from_header(retained.record.kind, &self.reader.read_header(&retained.record)?)? {
-                Fact::Commit(header) => Ok(*header),
-                Fact::Watermark(_) => {
-                    Err(QueryError::newer_log("a record of another kind where a batch stood".to_owned()))
-                }
-            }
-        })
+        self.retained_between(batch, self.now()).map(|retained| self.header(retained))
     }
 
-    fn retained_after(&self, batch: Option<u64>) -> impl Iterator<Item = &Retained> {
-        self.batches.iter().filter(move |retained| batch.is_none_or(|batch| retained.batch_id > batch))
+    /// The header of a retained batch.
+    ///
+    /// # Errors
+    /// A log that cannot be read.
+    pub fn header(&self, retained: &Retained) -> Result<CommitHeader, QueryError> {
+        match self.fact(&retained.record)? {
+            Fact::Commit(header) => Ok(*header),
+            Fact::Watermark(_) | Fact::Rollback(_) => {
+                Err(QueryError::newer_log("a record of another kind where a batch stood".to_owned()))
+            }
+        }
+    }
+
+    /// The retained batches after `batch` that lead to a moment.
+    pub fn retained_between(&self, batch: Option<u64>, moment: Moment) -> impl Iterator<Item = &Retained> {
+        self.batches.iter().filter(move |retained| {
+            batch.is_none_or(|batch| retained.batch_id > batch) && self.leads_to(retained.moment(), moment)
+        })
     }
 
     /// The retained batches after `batch` that gave rows to this sink, read one by one.
@@ -117,7 +213,9 @@ impl History {
         let gave_rows = move |retained: &&Retained| {
             retained.sink(role).is_some_and(|part| part.sink == sink && part.staged != StagedAt::Nowhere)
         };
-        self.retained_after(batch).filter(gave_rows).map(|retained| Commit::read(&self.reader, &retained.record))
+        self.retained_between(batch, self.now())
+            .filter(gave_rows)
+            .map(|retained| Commit::read(&self.reader, &retained.record))
     }
 
     /// Digest of what a retained batch gave to a sink.
@@ -139,11 +237,22 @@ impl Retained {
     pub fn new(header: &CommitHeader, record: RecordRef) -> Self {
         Self {
             batch_id: header.batch_id,
+            generation: header.generation,
             record,
             sinks: header.sinks.clone(),
             staged: header.staged_files().map(str::to_owned).collect(),
             processors: header.steps.iter().map(|step| step.processor.clone()).collect(),
         }
+    }
+
+    /// The moment after it.
+    pub fn moment(&self) -> Moment {
+        Moment { generation: self.generation, batch_id: Some(self.batch_id) }
+    }
+
+    /// What it gave to each sink.
+    pub fn sinks(&self) -> &[SinkCommit] {
+        &self.sinks
     }
 
     fn sink(&self, role: SinkRole) -> Option<&SinkCommit> {

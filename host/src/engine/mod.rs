@@ -4,9 +4,9 @@
 //! [`sink::Sink`]). It knows nothing of WebAssembly, file formats or the network.
 //!
 //! Read in this order: [`query`] (what a query is made of), `batch` (the main path), and then its steps: `plan`,
-//! [`route`], [`pipeline`], `stage`, [`commit`], `publish`, [`progress`]. [`recovery`] and `catch_up` bring a query back;
-//! [`checkpoint`] is its folder; [`trigger`] decides when batches run; [`replay`] runs committed ones again,
-//! and [`stopped`] looks at a query that does not run.
+//! [`route`], [`pipeline`], `stage`, [`commit`], `publish`, [`progress`]. [`recovery`], `rebuild` and `catch_up` bring a
+//! query back, [`rollback`] takes it to an earlier batch; [`checkpoint`] is its folder; [`trigger`] decides when batches run;
+//! [`replay`] runs committed ones again, and [`view`] looks at a query from outside.
 
 mod batch;
 mod catch_up;
@@ -25,8 +25,10 @@ pub mod progress;
 mod publish;
 mod quarantine;
 pub mod query;
+mod rebuild;
 pub mod recovery;
 pub mod replay;
+pub mod rollback;
 pub mod route;
 pub mod settings;
 pub mod setup;
@@ -34,6 +36,6 @@ pub mod sink;
 mod snapshots;
 pub mod source;
 mod stage;
-pub mod stopped;
 pub mod trigger;
+pub mod view;
 pub mod watermark;

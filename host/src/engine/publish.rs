@@ -70,10 +70,10 @@ pub(super) fn part_of(commit: &Commit, role: SinkRole) -> Option<(usize, &SinkCo
 
 /// What a ledger says once the batch is published.
 pub(super) fn ledger_entry(query_id: &str, commit: &Commit, part: &SinkCommit) -> Ledger {
-    Ledger {
-        query_id: query_id.to_owned(),
-        generation: commit.header.generation,
-        batch_id: commit.header.batch_id,
-        digest: part.digest.clone(),
-    }
+    ledger_of(query_id, commit.header.generation, commit.header.batch_id, part)
+}
+
+/// What a ledger says once a batch is published.
+pub(super) fn ledger_of(query_id: &str, generation: u32, batch_id: u64, part: &SinkCommit) -> Ledger {
+    Ledger { query_id: query_id.to_owned(), generation, batch_id, digest: part.digest.clone() }
 }

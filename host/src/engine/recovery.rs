@@ -14,9 +14,9 @@ use super::faults;
 use super::history::History;
 use super::operator::OperatorPlan;
 use super::pipeline::worker_ranges;
-use super::publish;
 use super::quarantine;
 use super::query::{Outlet, Parts, Query, Rowless, StoreKind, bookkeeping_prefix};
+use super::rebuild::{self, Prefer, apply_up_to};
 use super::settings::{BadRows, QuerySettings};
 use super::setup::{Schemas, Setup};
 use super::snapshots::Snapshots;
@@ -60,10 +60,12 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     }
 
     let mut recovered = Recovered { new: checkpoint.is_new(), last_batch: head.last_batch, ..Recovered::default() };
-    let StateStore { store, rocks } = open_store(&checkpoint, parts.store, head.generation, &mut recovered)?;
+    let StateStore { store, rocks } = open_store(&checkpoint, parts.store, &history, &mut recovered)?;
     let snapshot_batch = store.applied()?.batch;
-    let last_run = if snapshot_batch == head.last_batch { LastRun::Clean } else { LastRun::Cut };
-    recovered.applied = apply_again(store.as_ref(), &history)?;
+    // A rollback takes back what may not have been published.
+    let is_clean = snapshot_batch == head.last_batch || history.ends_with_rollback();
+    let last_run = if is_clean { LastRun::Clean } else { LastRun::Cut };
+    recovered.applied = apply_up_to(store.as_ref(), &history, history.now())?;
     faults::point("recovery.state-applied");
 
     let mut output = Outlet { role: SinkRole::Output, sink: parts.sink, layout: RowLayout::new(&plan.output) };
@@ -180,65 +182,18 @@ struct StateStore {
 fn open_store(
     checkpoint: &Checkpoint,
     kind: StoreKind,
-    generation: u32,
+    history: &History,
     recovered: &mut Recovered,
 ) -> Result<StateStore, QueryError> {
     match kind {
         StoreKind::Memory => Ok(StateStore { store: Arc::new(MemoryStore::new()), rocks: None }),
         StoreKind::Rocks => {
-            recovered.snapshot = checkpoint.restore_newest(generation)?.map(|name| name.to_string());
-            let store = Arc::new(RocksStore::open(&checkpoint.live_dir(), &Default::default())?);
+            let base = rebuild::base(checkpoint, history, history.now(), Prefer::Newest, &checkpoint.live_dir())?;
+            recovered.snapshot = base.snapshot.map(|name| name.to_string());
+            let store = Arc::new(base.store);
             Ok(StateStore { store: Arc::clone(&store) as Arc<dyn Store>, rocks: Some(store) })
         }
     }
-}
-
-/// Applies the batches that the store lacks.
-///
-/// # Errors
-/// `SNAPSHOT_MISSING`, a failing store.
-pub(super) fn apply_again(store: &dyn Store, history: &History) -> Result<u64, QueryError> {
-    refuse_gap(store, history)?;
-    let mut count = 0;
-    for commit in history.commits_after(store.applied()?.batch) {
-        publish::apply(store, &commit?)?;
-        count += 1;
-    }
-    Ok(count)
-}
-
-/// Refuses a store that ends before the log begins.
-///
-/// # Errors
-/// `SNAPSHOT_MISSING`, a failing store.
-pub(super) fn refuse_gap(store: &dyn Store, history: &History) -> Result<(), QueryError> {
-    let applied = store.applied()?.batch;
-    let last = history.head.last_batch;
-    if applied > last {
-        let shown = |batch: Option<u64>| batch.map_or_else(|| "(none)".to_owned(), |batch| batch.to_string());
-        return Err(QueryError::mismatch(
-            "LOG_BEHIND_SNAPSHOT",
-            format!(
-                "the log ends at batch {}, but a snapshot holds the state of batch {}: a part of the log of this checkpoint \
-                 is missing. Nothing was changed; restore it from a copy of the checkpoint.",
-                shown(last),
-                shown(applied)
-            ),
-        ));
-    }
-    let oldest = history.batches.first().map(|retained| retained.batch_id);
-    let next = applied.map_or(0, |batch| batch + 1);
-    if oldest.is_some_and(|oldest| oldest > next) {
-        return Err(QueryError::mismatch(
-            "SNAPSHOT_MISSING",
-            format!(
-                "the state can be rebuilt up to batch {} only, but the log begins after that; snapshots of this checkpoint \
-                 are missing or damaged. Restore them from a copy of the checkpoint.",
-                applied.map_or_else(|| "(none)".to_owned(), |batch| batch.to_string())
-            ),
-        ));
-    }
-    Ok(())
 }
 
 fn restore_source(

@@ -15,7 +15,7 @@ use super::history::History;
 use super::operator::{Operator, OperatorError, TimeMode};
 use super::pipeline::{BatchWork, Done, Pipeline, Runs, Share};
 use super::publish;
-use super::recovery::refuse_gap;
+use super::rebuild::{self, Prefer, refuse_gap};
 use super::route::{LateRows, Routed};
 use super::settings::QuerySettings;
 use super::setup::{Schemas, Setup};
@@ -162,8 +162,12 @@ pub fn replay(
 /// The state before the oldest batch that can be replayed: while the log is whole, the empty one.
 fn restore(checkpoint: &Checkpoint, history: &History, live: &Path) -> Result<(Arc<dyn Store>, Beginning), QueryError> {
     let log_is_whole = history.batches.first().is_none_or(|oldest| oldest.batch_id == 0);
-    let snapshot = if log_is_whole { None } else { checkpoint.restore_oldest(live)? };
-    let store = RocksStore::open(live, &Default::default())?;
+    let (store, snapshot) = if log_is_whole {
+        (RocksStore::open(live, &Default::default())?, None)
+    } else {
+        let base = rebuild::base(checkpoint, history, history.now(), Prefer::Oldest, live)?;
+        (base.store, base.snapshot)
+    };
     refuse_gap(&store, history)?;
     let after_batch = store.applied()?.batch;
     let beginning = Beginning {

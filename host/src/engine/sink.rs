@@ -52,6 +52,37 @@ pub struct Publication<'a> {
     pub staged: &'a Staged,
 }
 
+/// A rollback that has happened, as a sink is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// The query that owns the sink.
+    pub query_id: String,
+    /// The generation that begins with the rollback.
+    pub generation: u32,
+    /// The last batch before it.
+    pub last_batch: u64,
+    /// What the sink takes back. None: everything stays.
+    pub undo: Option<Undo>,
+}
+
+/// What a sink takes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undo {
+    /// Batches with rows, in order, as its ledger knew them.
+    pub batches: Vec<Ledger>,
+    /// What its ledger says afterwards.
+    pub published: Option<Ledger>,
+}
+
+/// What is to be seen of published batches.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// Where their rows are, e.g. files.
+    pub places: Vec<String>,
+    /// Where rows were that are gone, as consumers may take them.
+    pub missing: Vec<String>,
+}
+
 /// Takes the output of committed batches, each exactly once as far as it can.
 pub trait Sink: Send {
     /// What this sink is, for people and for the query's identity: kind and place.
@@ -85,6 +116,24 @@ pub trait Sink: Send {
     /// # Errors
     /// `SINK_DIVERGED` when other bytes stand there, or a ledger is ahead of the log; `SINK_WRITE_FAILED`.
     fn publish(&mut self, publication: &Publication<'_>) -> Result<(), SinkError>;
+
+    /// What is to be seen of these batches, which gave rows to it; nothing is changed, and the sink need not be open. None:
+    /// it cannot take anything back.
+    ///
+    /// # Errors
+    /// A sink of another query, one that cannot be read.
+    fn trace(&self, _query_id: &str, _batches: &[u64]) -> Result<Option<Trace>, SinkError> {
+        Ok(None)
+    }
+
+    /// Follows a rollback, durably, and notes its generation in the ledger; does nothing if that is there already. The sink
+    /// need not be open.
+    ///
+    /// # Errors
+    /// `SINK_DIVERGED` when the ledger speaks of other batches than the log; `SINK_WRITE_FAILED`.
+    fn withdraw(&mut self, _withdrawal: &Withdrawal) -> Result<(), SinkError> {
+        Ok(())
+    }
 }
 
 /// Why output could not be taken.

@@ -6,7 +6,7 @@ use super::settings::WatermarkSettings;
 ///
 /// Batch N fires timers by the watermark that the rows up to batch N-1 gave, and judges late rows by the watermark of
 /// batch N-1, so that a row is never late because of rows of its own batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Watermark {
     delay_ms: i64,
     /// Latest event time seen, in microseconds.

@@ -23,6 +23,8 @@ pub(crate) const TIMERS_VARIABLE: u16 = 0;
 
 /// Meta key of the marker that tells which batch the store holds.
 pub(crate) const APPLIED: &[u8] = b"applied";
+/// Meta key of the marker that a batch has been applied in part.
+pub(crate) const APPLYING: &[u8] = b"applying";
 /// Meta key of the catalog of variables.
 pub(crate) const CATALOG: &[u8] = b"catalog";
 /// Meta key of the format version.

@@ -11,7 +11,7 @@ use rocksdb::{
 
 use super::changes::{Changes, Operation};
 use super::error::StateError;
-use super::keys::{APPLIED, FORMAT};
+use super::keys::{APPLIED, APPLYING, FORMAT};
 use super::store::{Applied, Family, Reader, Store, StoreMetrics, Visit, get};
 
 /// Version of the bytes in the store. Kept in family `Meta`; another one is refused.
@@ -117,6 +117,15 @@ impl RocksStore {
             .map_err(|error| fault(&self.path, "making a snapshot", &error))
     }
 
+    /// The batch that the store holds a part of, beside those whose mark it has. Only a snapshot that was made while a
+    /// large batch was applied does.
+    ///
+    /// # Errors
+    /// The disk, or damage.
+    pub fn applying(&self) -> Result<Option<Applied>, StateError> {
+        get(self, Family::Meta, APPLYING)?.map(|bytes| Applied::from_bytes(&bytes)).transpose()
+    }
+
     /// The folder of the store.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -214,7 +223,7 @@ impl Store for RocksStore {
         let [meta, state, ttl, timers] = families.map(|family| self.family(family));
         let (meta, state, ttl, timers) = (meta?, state?, ttl?, timers?);
         let mut batch = WriteBatch::new();
-        let mut ranges = Vec::new();
+        let (mut in_parts, mut ranges) = (false, Vec::new());
         for change in changes.iter().flat_map(Changes::iter) {
             let change = change?;
             let family = match change.family {
@@ -232,8 +241,13 @@ impl Store for RocksStore {
                 }
             }
             if batch.size_in_bytes() >= WRITE_BATCH_BYTES {
+                batch.put_cf(meta, APPLYING, applied.to_bytes());
+                in_parts = true;
                 self.write(std::mem::take(&mut batch))?;
             }
+        }
+        if in_parts {
+            batch.delete_cf(meta, APPLYING);
         }
         batch.put_cf(meta, APPLIED, applied.to_bytes());
         self.write(batch)?;

@@ -10,10 +10,10 @@ use super::super::output;
 use super::{instant, query_failed};
 use crate::connect::timestamp_text;
 use crate::engine::history::Retained;
-use crate::engine::stopped::StoppedQuery;
+use crate::engine::view::QueryView;
 
 /// Prints all of it.
-pub(super) fn show(query: &StoppedQuery, path: &Path, format: Format) -> anyhow::Result<()> {
+pub(super) fn show(query: &QueryView, path: &Path, format: Format) -> anyhow::Result<()> {
     let document = document(query, path)?;
     output::result(&match format {
         Format::Json => format!("{}\n", Value::Object(document)),
@@ -27,7 +27,7 @@ pub(super) fn show(query: &StoppedQuery, path: &Path, format: Format) -> anyhow:
     })
 }
 
-fn document(query: &StoppedQuery, path: &Path) -> anyhow::Result<Map<String, Value>> {
+fn document(query: &QueryView, path: &Path) -> anyhow::Result<Map<String, Value>> {
     let metadata = query.metadata();
     let history = query.history();
     let mut document = Map::new();

@@ -87,6 +87,19 @@ impl Checkpoint {
         Ok(Self { disk, path: path.to_owned(), metadata, is_new, _lock: Some(lock) })
     }
 
+    /// Opens a checkpoint that is there, of a query that does not run, to change it.
+    ///
+    /// # Errors
+    /// As [`Self::open_existing`].
+    pub fn open_stopped(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, CheckpointError> {
+        drop(Self::open_existing(Arc::clone(&disk), path)?);
+        let lock = lock(path)?;
+        let metadata =
+            Metadata::read(disk.as_ref(), path)?.ok_or_else(|| CheckpointError::NotFound { path: path.to_owned() })?;
+        lay_out(disk.as_ref(), path).map_err(|source| CheckpointError::Disk { path: path.to_owned(), source })?;
+        Ok(Self { disk, path: path.to_owned(), metadata, is_new: false, _lock: Some(lock) })
+    }
+
     /// Opens a checkpoint to look at it. Nothing in it is changed; others may look at the same time.
     ///
     /// # Errors
@@ -94,12 +107,20 @@ impl Checkpoint {
     /// `CHECKPOINT_DAMAGED`, what the disk says.
     pub fn open_existing(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, CheckpointError> {
         let lock = share_lock(path)?;
+        Ok(Self { _lock: lock, ..Self::look_at(disk, path)? })
+    }
+
+    /// Looks at a checkpoint that a query may go on with meanwhile. Nothing in it is changed, and nobody is kept out.
+    ///
+    /// # Errors
+    /// As [`Self::open_existing`], but for `CHECKPOINT_IN_USE`.
+    pub fn look_at(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, CheckpointError> {
         match Metadata::read(disk.as_ref(), path)? {
             None => {
                 refuse_without_metadata(disk.as_ref(), path)?;
                 Err(CheckpointError::NotFound { path: path.to_owned() })
             }
-            Some(metadata) => Ok(Self { disk, path: path.to_owned(), metadata, is_new: false, _lock: lock }),
+            Some(metadata) => Ok(Self { disk, path: path.to_owned(), metadata, is_new: false, _lock: None }),
         }
     }
 
@@ -204,26 +225,6 @@ impl Checkpoint {
     /// The snapshots of the state store.
     pub fn snapshots(&self) -> SnapshotFolder {
         SnapshotFolder { disk: self.disk(), dir: self.path.join(SNAPSHOTS), tmp_dir: self.tmp_dir() }
-    }
-
-    /// Makes the live folder, whatever was in it, a copy of the newest snapshot of a generation that is not damaged.
-    /// None: there is no such snapshot, and no live folder now.
-    ///
-    /// # Errors
-    /// As [`SnapshotFolder::restore_first`].
-    pub fn restore_newest(&self, generation: u32) -> Result<Option<SnapshotName>, CheckpointError> {
-        let snapshots = self.snapshots();
-        let newest_first = snapshots.list()?.into_iter().rev().filter(|name| name.generation == generation);
-        snapshots.restore_first(newest_first, &self.live_dir())
-    }
-
-    /// Makes `into`, outside of the checkpoint, a copy of the oldest snapshot that is not damaged.
-    ///
-    /// # Errors
-    /// As [`SnapshotFolder::restore_first`].
-    pub fn restore_oldest(&self, into: &Path) -> Result<Option<SnapshotName>, CheckpointError> {
-        let snapshots = self.snapshots();
-        snapshots.restore_first(snapshots.list()?, into)
     }
 }
 

@@ -104,23 +104,28 @@ impl SnapshotFolder {
         copy().map_err(|source| self.disk_failed(source))
     }
 
-    /// Restores the first of these that is not damaged; the others are reported as warnings. Without any, there is no
-    /// `into` afterwards.
+    /// Restores the first of these that is not damaged and that `open` takes; damaged ones are reported as warnings. Without
+    /// any, there is no `into` afterwards.
     ///
     /// # Errors
-    /// `CHECKPOINT_VERSION_UNSUPPORTED`, what the disk says.
-    pub fn restore_first(
+    /// `CHECKPOINT_VERSION_UNSUPPORTED`, what the disk says, what `open` fails with.
+    pub fn restore_first<T, E: From<CheckpointError>>(
         &self,
         names: impl IntoIterator<Item = SnapshotName>,
         into: &Path,
-    ) -> Result<Option<SnapshotName>, CheckpointError> {
+        mut open: impl FnMut(&Path) -> Result<Option<T>, E>,
+    ) -> Result<Option<(SnapshotName, T)>, E> {
         for name in names {
             match self.restore(name, into) {
-                Ok(()) => return Ok(Some(name)),
+                Ok(()) => {
+                    if let Some(opened) = open(into)? {
+                        return Ok(Some((name, opened)));
+                    }
+                }
                 Err(error @ CheckpointError::SnapshotDamaged { .. }) => {
                     tracing::warn!(code = error.code(), "{error}");
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         self.remove_if_there(into).map_err(|source| self.disk_failed(source))?;
@@ -180,6 +185,10 @@ impl SnapshotFolder {
             Ok(manifest)
         });
         checked.map_err(|defect| match defect {
+            // Removed as a whole meanwhile, by the query that runs on it.
+            Defect::Damaged(_) if self.disk.exists(&path).is_ok_and(|exists| !exists) => {
+                CheckpointError::Disk { path, source: io::ErrorKind::NotFound.into() }
+            }
             Defect::Damaged(defect) => CheckpointError::SnapshotDamaged { path, defect },
             Defect::Newer(version) => CheckpointError::VersionUnsupported { path, version, supported: sealed::FORMAT },
         })
