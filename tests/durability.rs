@@ -26,7 +26,7 @@ use tidemill_host::engine::source::ReadLimits;
 use tidemill_host::engine::trigger::{self, Stop};
 use tidemill_host::record::Schema;
 
-use super::native_query::{FileQuery, directory, event_time, settings};
+use super::native_query::{FileQuery, directory, event_time, in_mode, settings};
 use super::support::{published, write_at};
 use super::tally::{Tally, Timers};
 
@@ -177,7 +177,7 @@ impl World {
     }
 
     fn by_the_clock() -> Self {
-        let settings = QuerySettings { time_mode: TimeMode::ProcessingTime, ..settings() };
+        let settings = in_mode(TimeMode::ProcessingTime);
         let operator = Tally { timers: Timers::After { ms: 150 }, ttl_ms: Some(250), ..Tally::default() };
         let times_ms = (0..8).map(|batch| 1_000 + batch * 100).collect();
         Self::new(settings, operator, Arc::new(ScriptedClock::new(times_ms)))

@@ -8,7 +8,7 @@ use tidemill_host::engine::query::{Parts, Query, Step};
 use tidemill_host::engine::settings::{QuerySettings, Trigger};
 use tidemill_host::engine::trigger::{self, Stop};
 
-use super::native_query::{MemoryQuery, code, drain, event_time, settings};
+use super::native_query::{MemoryQuery, code, drain, event_time, in_mode};
 use super::tally::{Tally, Timers};
 
 #[test]
@@ -183,7 +183,7 @@ fn a_script_of_times_that_ends_before_timers_of_event_time_says_so() {
 }
 
 fn by_the_clock() -> QuerySettings {
-    QuerySettings { time_mode: TimeMode::ProcessingTime, ..settings() }
+    in_mode(TimeMode::ProcessingTime)
 }
 
 fn timers(ms: i64) -> Tally {

@@ -13,8 +13,8 @@ use tidemill_host::engine::error::QueryError;
 use tidemill_host::engine::operator::{OutputMode, TimeMode};
 use tidemill_host::engine::output::OutputLimits;
 use tidemill_host::engine::progress::Progress;
-use tidemill_host::engine::query::{Parts, Query, Step, StoreKind};
-use tidemill_host::engine::settings::{BadRows, QuerySettings, Retention, Trigger, WatermarkSettings};
+use tidemill_host::engine::query::{Parts, Query, Step, StepParts, StoreKind};
+use tidemill_host::engine::settings::{BadRows, QuerySettings, Retention, StepSettings, Trigger, WatermarkSettings};
 use tidemill_host::engine::sink::Sink;
 use tidemill_host::engine::source::{ReadLimits, Source};
 use tidemill_host::state::StateLimits;
@@ -26,18 +26,13 @@ use super::tally::{INITIAL_STATE, INPUT, Tally, input, schema};
 pub fn settings() -> QuerySettings {
     QuerySettings {
         name: None,
-        key: vec!["k".to_owned()],
-        time_mode: TimeMode::None,
-        output_mode: OutputMode::Append,
+        steps: vec![step("main")],
         watermark: None,
         trigger: Trigger::AvailableNow,
         workers: 2,
         key_groups: 16,
         read: ReadLimits { files_max: None, rows_max: 4, bytes_max: u64::MAX },
-        output: OutputLimits { rows_max: u64::MAX, bytes_max: u64::MAX },
-        state: StateLimits::default(),
         bad_rows: BadRows::Fail,
-        parameters: BTreeMap::new(),
         seed: Some(7),
         min_batch_interval_ms: 0,
         ttl_sweep_ms: 60_000,
@@ -45,21 +40,36 @@ pub fn settings() -> QuerySettings {
     }
 }
 
+/// A step that groups by `k`.
+pub fn step(name: &str) -> StepSettings {
+    StepSettings {
+        name: name.to_owned(),
+        key: vec!["k".to_owned()],
+        time_mode: TimeMode::None,
+        output_mode: OutputMode::Append,
+        output_event_time: None,
+        output: OutputLimits { rows_max: u64::MAX, bytes_max: u64::MAX },
+        state: StateLimits::default(),
+        parameters: BTreeMap::new(),
+    }
+}
+
+/// The same settings in another time mode.
+pub fn in_mode(time_mode: TimeMode) -> QuerySettings {
+    QuerySettings { steps: vec![StepSettings { time_mode, ..step("main") }], ..settings() }
+}
+
 /// The same in event time.
 pub fn event_time(delay_ms: u64) -> QuerySettings {
-    QuerySettings {
-        time_mode: TimeMode::EventTime,
-        watermark: Some(WatermarkSettings { column: "at".to_owned(), delay_ms }),
-        ..settings()
-    }
+    let watermark = Some(WatermarkSettings { column: "at".to_owned(), delay_ms });
+    QuerySettings { watermark, ..in_mode(TimeMode::EventTime) }
 }
 
 /// The parts of a query on the machine's disk; a test replaces those that it is about.
 pub fn parts(operator: Tally, input: Box<dyn Source>, sink: Box<dyn Sink>, checkpoint: &Path) -> Parts {
     Parts {
-        operator: Arc::new(operator),
+        steps: vec![StepParts { operator: Arc::new(operator), initial_state: None }],
         input,
-        initial_state: None,
         sink,
         quarantine: None,
         clock: Arc::new(ManualClock::at(1_000)),
@@ -162,8 +172,9 @@ impl MemoryQuery {
     pub fn parts(&self) -> Parts {
         let source = |ddl, rows: &MemoryRows| Box::new(MemorySource::new(schema(ddl), rows.clone())) as Box<dyn Source>;
         let sink = Box::new(MemorySink::new(self.table.clone()));
+        let initial_state = self.initial_state.as_ref().map(|rows| source(INITIAL_STATE, rows));
         Parts {
-            initial_state: self.initial_state.as_ref().map(|rows| source(INITIAL_STATE, rows)),
+            steps: vec![StepParts { operator: Arc::new(self.operator.clone()), initial_state }],
             clock: Arc::clone(&self.clock) as _,
             ..parts(self.operator.clone(), source(INPUT, &self.rows), sink, &self.checkpoint())
         }

@@ -14,12 +14,12 @@ use tidemill_host::disk::testing::{Failure, FaultyDisk, RecordingDisk};
 use tidemill_host::disk::{Disk, RealDisk};
 use tidemill_host::engine::error::QueryError;
 use tidemill_host::engine::operator::{OutputMode, TimeMode};
-use tidemill_host::engine::query::{Parts, Query, Step};
-use tidemill_host::engine::settings::{BadRows, QuerySettings, Retention};
+use tidemill_host::engine::query::{Parts, Query, Step, StepParts};
+use tidemill_host::engine::settings::{BadRows, QuerySettings, Retention, StepSettings};
 use tidemill_host::engine::sink::{Publication, Published, Sink, SinkError};
 use tidemill_host::record::Schema;
 
-use super::native_query::{FileQuery, MemoryQuery, code, directory, drain, settings, shown_files};
+use super::native_query::{FileQuery, MemoryQuery, code, directory, drain, in_mode, settings, shown_files, step};
 use super::support::{copy_with_times, published, write_at};
 use super::tally::{Tally, initial_state, input};
 
@@ -82,17 +82,24 @@ fn a_checkpoint_goes_on_only_with_what_its_state_was_made_by() {
     drain(&mut query.open().unwrap()).unwrap();
     let with = |settings: QuerySettings| code(Query::open(settings, query.parts()));
 
+    assert_eq!(with(in_mode(TimeMode::ProcessingTime)), "STATE_STORE_INVALID_CONFIG_AFTER_RESTART");
     assert_eq!(
-        with(QuerySettings { time_mode: TimeMode::ProcessingTime, ..settings() }),
+        with(QuerySettings {
+            steps: vec![StepSettings { output_mode: OutputMode::Update, ..step("main") }],
+            ..settings()
+        }),
         "STATE_STORE_INVALID_CONFIG_AFTER_RESTART"
     );
     assert_eq!(
-        with(QuerySettings { output_mode: OutputMode::Update, ..settings() }),
-        "STATE_STORE_INVALID_CONFIG_AFTER_RESTART"
+        with(QuerySettings { steps: vec![step("other")], ..settings() }),
+        "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
     );
-    let operator = Arc::new(Tally { key: "k STRING NOT NULL", ..Tally::default() });
-    let other_key = Query::open(settings(), Parts { operator, ..query.parts() });
-    assert_eq!(code(other_key), "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE");
+    let over = |operator: Tally| {
+        let steps = vec![StepParts { operator: Arc::new(operator), initial_state: None }];
+        code(Query::open(settings(), Parts { steps, ..query.parts() }))
+    };
+    let other_key = Tally { key: "k STRING NOT NULL", ..Tally::default() };
+    assert_eq!(over(other_key), "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE");
 
     query.feed(&[("a", 0, 2)]);
     drain(&mut query.open().unwrap()).unwrap();
@@ -390,10 +397,9 @@ fn an_initial_state_is_read_once_before_the_input() {
 
     // Interrupted after the first of its two rows.
     query.open().unwrap().step().unwrap();
-    assert_eq!(
-        code(Query::open(query.settings.clone(), Parts { initial_state: None, ..query.parts() })),
-        "INITIAL_STATE_MISSING"
-    );
+    query.initial_state = None;
+    assert_eq!(code(query.open()), "INITIAL_STATE_MISSING");
+    query.initial_state = Some(fed);
     drain(&mut query.open().unwrap()).unwrap();
     assert_eq!(query.emitted(), ["a row 1000 1 11"]);
 

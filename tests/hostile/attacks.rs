@@ -221,7 +221,7 @@ pub const LIMITS: &[(&str, Guest, Attack)] = &[
     (
         "chunk_fuel",
         Guest::Evil,
-        ends("loop-init", "GUEST_FUEL").with(&["processor.metering=fuel", "limits.sandbox.chunk_fuel=2000000"]),
+        ends("loop-init", "GUEST_FUEL").with(&["query.metering=fuel", "limits.sandbox.chunk_fuel=2000000"]),
     ),
     (
         "chunk_host_calls",

@@ -13,8 +13,8 @@ use tidemill_host::disk::Disk;
 use tidemill_host::engine::operator::{Operator, OutputMode, TimeMode};
 use tidemill_host::engine::output::OutputLimits;
 use tidemill_host::engine::progress::Progress;
-use tidemill_host::engine::query::{Parts, Query, Step, StoreKind};
-use tidemill_host::engine::settings::{BadRows, QuerySettings, Retention, Trigger};
+use tidemill_host::engine::query::{Parts, Query, Step, StepParts, StoreKind};
+use tidemill_host::engine::settings::{BadRows, ONLY_STEP, QuerySettings, Retention, StepSettings, Trigger};
 use tidemill_host::engine::sink::{Publication, Published, Sink, SinkError};
 use tidemill_host::engine::source::ReadLimits;
 use tidemill_host::record::Schema;
@@ -34,9 +34,8 @@ impl Running {
     pub fn open(operator: Arc<dyn Operator>, disk: Arc<dyn Disk>, checkpoint: PathBuf) -> Result<Self> {
         let rows = MemoryRows::default();
         let parts = Parts {
-            operator,
+            steps: vec![StepParts { operator, initial_state: None }],
             input: Box::new(MemorySource::new(Schema::parse(INPUT)?, rows.clone())),
-            initial_state: None,
             sink: Box::new(NullSink),
             quarantine: None,
             clock: Arc::new(SystemClock),
@@ -85,18 +84,22 @@ pub fn wasm() -> Result<Arc<dyn Operator>> {
 fn settings() -> QuerySettings {
     QuerySettings {
         name: None,
-        key: vec!["key".to_owned()],
-        time_mode: TimeMode::None,
-        output_mode: OutputMode::Update,
+        steps: vec![StepSettings {
+            name: ONLY_STEP.to_owned(),
+            key: vec!["key".to_owned()],
+            time_mode: TimeMode::None,
+            output_mode: OutputMode::Update,
+            output_event_time: None,
+            output: OutputLimits { rows_max: u64::MAX, bytes_max: u64::MAX },
+            state: StateLimits::default(),
+            parameters: BTreeMap::new(),
+        }],
         watermark: None,
         trigger: Trigger::AvailableNow,
         workers: 1,
         key_groups: 256,
         read: ReadLimits { files_max: None, rows_max: u64::MAX, bytes_max: u64::MAX },
-        output: OutputLimits { rows_max: u64::MAX, bytes_max: u64::MAX },
-        state: StateLimits::default(),
         bad_rows: BadRows::Fail,
-        parameters: BTreeMap::new(),
         seed: Some(1),
         min_batch_interval_ms: 0,
         ttl_sweep_ms: u64::MAX,

@@ -1,7 +1,7 @@
 //! `tidemill inspect`: what a component is, and what it would do in a query.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -12,9 +12,10 @@ use super::listing::{duration_text, plain};
 use super::open;
 use super::output::{self, Coded};
 use super::query_args::QueryArgs;
-use crate::config::{ConfigError, Environment, QueryConfig};
-use crate::engine::operator::OperatorPlan;
+use crate::config::{ConfigError, Environment, QueryConfig, StepConfig};
+use crate::engine::operator::{Operator, OperatorPlan};
 use crate::engine::setup::{self, Schemas};
+use crate::record::Schema;
 use crate::runtime::{Inspection, Processor};
 
 /// Show what a component is, and what it would do in a query
@@ -40,18 +41,22 @@ What is wrong with a file that is no processor is told with one of these codes: 
 COMPONENT_IS_CORE_MODULE (`tidemill build FILE` makes a component of it), COMPONENT_INVALID, COMPONENT_TOO_LARGE, \
 COMPONENT_IMPORTS_UNKNOWN, COMPONENT_WORLD_MISMATCH, COMPONENT_UNREADABLE.";
 
+/// A component, with what it would do if a query is given.
+struct Inspected {
+    /// The name of the step, where there are several.
+    step: Option<String>,
+    path: PathBuf,
+    component: Inspection,
+    plan: Option<Arc<OperatorPlan>>,
+}
+
 /// Runs the command.
 pub(super) fn run(args: &InspectArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
-    let (path, processor, plan) = match (args.query.describes_query(), args.query.component()) {
-        (true, _) => {
-            let config = args.query.load()?;
-            let processor = Arc::new(open::processor(&config, environment)?);
-            let plan = plan(&config, Arc::clone(&processor))?;
-            (config.processor.component, processor, Some(plan))
-        }
+    let inspected = match (args.query.describes_query(), args.query.component()) {
+        (true, _) => steps(&args.query.load()?, environment)?,
         (false, Some(path)) => {
-            let processor = open::component(path, environment)?;
-            (path.to_owned(), Arc::new(processor), None)
+            let component = open::component(path, environment)?.inspect().clone();
+            vec![Inspected { step: None, path: path.to_owned(), component, plan: None }]
         }
         (false, None) => {
             let missing = ConfigError::Missing("name a component, or a query file with --config FILE".to_owned());
@@ -59,30 +64,53 @@ pub(super) fn run(args: &InspectArgs, format: Format, environment: &Environment)
         }
     };
     output::result(&match format {
-        Format::Text => text(&path, processor.inspect(), plan.as_deref())?,
-        Format::Json => format!("{}\n", document(&path, processor.inspect(), plan.as_deref())?),
+        Format::Text => inspected.iter().map(text).collect::<anyhow::Result<Vec<_>>>()?.join("\n"),
+        Format::Json => {
+            let mut documents = inspected.iter().map(document).collect::<Vec<_>>();
+            let document = if documents.len() == 1 { documents.remove(0) } else { json!({ "steps": documents }) };
+            format!("{document}\n")
+        }
     })?;
     Ok(0)
 }
 
-fn plan(config: &QueryConfig, processor: Arc<Processor>) -> anyhow::Result<Arc<OperatorPlan>> {
-    let input = match &config.source.schema {
-        Some(schema) => schema.clone(),
-        None => open::committed_input(config)?.schema().clone(),
-    };
-    let initial_state = match &config.initial_state {
-        None => None,
-        Some(settings) => match &settings.schema {
-            Some(schema) => Some(schema.clone()),
-            None => open::initial_state(config)?.map(|source| source.schema().clone()),
+fn steps(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Vec<Inspected>> {
+    let processors = open::Processors::new(config.query.metering, environment)?;
+    let loaded = config.steps.iter().map(|step| Ok(Arc::new(processors.step(step)?)));
+    let loaded = loaded.collect::<anyhow::Result<Vec<Arc<Processor>>>>()?;
+    let operators: Vec<_> = loaded.iter().map(|processor| Arc::clone(processor) as Arc<dyn Operator>).collect();
+    let schemas = Schemas {
+        input: match &config.source.schema {
+            Some(schema) => schema.clone(),
+            None => open::committed_input(config)?.schema().clone(),
         },
+        initial_states: config.steps.iter().map(|step| initial_schema(config, step)).collect::<anyhow::Result<_>>()?,
     };
-    setup::plan(&config.settings(), processor, Schemas { input, initial_state })
-        .map_err(|error| Coded::wrap(error.code().to_owned(), error))
+    let plans = setup::plan(&config.settings(), &operators, &schemas)
+        .map_err(|error| Coded::wrap(error.code().to_owned(), error))?;
+    let several = config.steps.len() > 1;
+    let inspected = config.steps.iter().zip(loaded).zip(plans).map(|((step, processor), plan)| Inspected {
+        step: several.then(|| step.name.clone()),
+        path: step.component.clone(),
+        component: processor.inspect().clone(),
+        plan: Some(plan),
+    });
+    Ok(inspected.collect())
 }
 
-fn document(path: &Path, component: &Inspection, plan: Option<&OperatorPlan>) -> anyhow::Result<Value> {
+fn initial_schema(config: &QueryConfig, step: &StepConfig) -> anyhow::Result<Option<Schema>> {
+    match step.initial_state.as_ref().and_then(|settings| settings.schema.clone()) {
+        Some(schema) => Ok(Some(schema)),
+        None => Ok(open::initial_state(config, step)?.map(|source| source.schema().clone())),
+    }
+}
+
+fn document(inspected: &Inspected) -> Value {
+    let Inspected { step, path, component, plan } = inspected;
     let mut document = Map::new();
+    if let Some(step) = step {
+        document.insert("step".to_owned(), json!(step));
+    }
     document.insert("component".to_owned(), json!(path));
     let Inspection { digest, bytes, world_version, imports, exports } = component;
     document.insert("bytes".to_owned(), json!(bytes));
@@ -111,12 +139,16 @@ fn document(path: &Path, component: &Inspection, plan: Option<&OperatorPlan>) ->
         });
         document.insert("plan".to_owned(), plan);
     }
-    Ok(Value::Object(document))
+    Value::Object(document)
 }
 
-fn text(path: &Path, component: &Inspection, plan: Option<&OperatorPlan>) -> anyhow::Result<String> {
+fn text(inspected: &Inspected) -> anyhow::Result<String> {
+    let Inspected { step, path, component, plan } = inspected;
     let mut text = String::new();
     let mut line = |name: &str, value: &str| writeln!(text, "{name:14}{}", plain(value));
+    if let Some(step) = step {
+        line("step", step)?;
+    }
     line("component", &path.display().to_string())?;
     line("size", &format!("{} bytes", component.bytes))?;
     line("digest", &format!("sha256:{}", component.digest))?;

@@ -7,12 +7,13 @@ use tempfile::TempDir;
 
 use super::output::{Coded, note};
 use crate::clock::{Clock, ScriptedClock, SystemClock};
-use crate::config::{self, Environment, QueryConfig};
-use crate::connect::{gone_since, open_initial_state, open_quarantine, open_sink, open_source};
+use crate::config::{self, Environment, QueryConfig, StepConfig};
+use crate::connect::{SourceSettings, gone_since, open_initial_state, open_quarantine, open_sink, open_source};
 use crate::disk::RealDisk;
 use crate::engine::commit::SourceRole;
 use crate::engine::operator::{Operator, OperatorError};
-use crate::engine::query::{Parts, Query, StoreKind};
+use crate::engine::query::{Parts, Query, StepParts, StoreKind};
+use crate::engine::settings::ONLY_SOURCE;
 use crate::engine::source::{Source, SourceError};
 use crate::engine::view::QueryView;
 use crate::runtime::{CompileCache, ComponentError, Limits, Metering, Processor, Sandbox};
@@ -34,9 +35,15 @@ pub(super) enum Lifetime {
 
 /// Opens a query.
 pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Environment) -> anyhow::Result<Opened> {
-    let operator = Arc::new(processor(config, environment)?);
-    let input = open_source(&config.source, Box::new(std::io::stdin()))
-        .map_err(|error| source_failed(gone(config, SourceRole::Input).unwrap_or(error)))?;
+    let processors = Processors::new(config.query.metering, environment)?;
+    let steps = config.steps.iter().map(|step| {
+        let operator = Arc::new(processors.step(step)?);
+        Ok(StepParts { operator, initial_state: initial_state(config, step)? })
+    });
+    let steps = steps.collect::<anyhow::Result<_>>()?;
+    let input = open_source(&config.source, Box::new(std::io::stdin())).map_err(|error| {
+        source_failed(gone(config, &config.source, SourceRole::Input, ONLY_SOURCE).unwrap_or(error))
+    })?;
     if config.source.schema.is_none() {
         note(&format!("{}: schema inferred: {}", input.describe(), input.schema()));
     }
@@ -52,9 +59,8 @@ pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Envi
         }
     };
     let parts = Parts {
-        operator,
+        steps,
         input,
-        initial_state: initial_state(config)?,
         sink,
         quarantine: quarantine.transpose().map_err(sink_failed)?,
         clock,
@@ -69,48 +75,50 @@ pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Envi
     Ok(Opened { query, folder })
 }
 
-/// Loads and compiles the query's component.
-pub(super) fn processor(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Processor> {
-    let processors = Processors::new(config.processor.metering, config.limits.sandbox.clone(), environment)?;
-    processors.file(&config.processor.component)
-}
-
 /// Loads and compiles a component without a query, to look at it.
 pub(super) fn component(path: &Path, environment: &Environment) -> anyhow::Result<Processor> {
-    Processors::new(Metering::Epoch, Limits::default(), environment)?.file(path)
+    Processors::new(Metering::Epoch, environment)?.file(path, Limits::default())
 }
 
 /// Loads and compiles components.
 pub(super) struct Processors {
     sandbox: Sandbox,
     cache: Option<CompileCache>,
-    limits: Limits,
 }
 
 /// A chunk that came to an end when it was committed does so again: a day stops only what has been changed into a loop.
 const REPLAYED_CHUNK_TIME_MS: u64 = 24 * 60 * 60 * 1000;
 
-impl Processors {
-    /// For batches that are known to end: however slow the machine is, no processor is stopped.
-    pub(super) fn without_deadline(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Self> {
-        let limits = Limits { chunk_time_ms: REPLAYED_CHUNK_TIME_MS, ..config.limits.sandbox.clone() };
-        Self::new(Metering::Epoch, limits, environment)
-    }
+/// Limits for batches that are known to end: however slow the machine is, no processor is stopped.
+pub(super) fn without_deadline(step: &StepConfig) -> Limits {
+    Limits { chunk_time_ms: REPLAYED_CHUNK_TIME_MS, ..step.limits.sandbox.clone() }
+}
 
-    fn new(metering: Metering, limits: Limits, environment: &Environment) -> anyhow::Result<Self> {
+impl Processors {
+    pub(super) fn new(metering: Metering, environment: &Environment) -> anyhow::Result<Self> {
         let sandbox = Sandbox::new(metering).map_err(component_failed)?;
         let cache = environment.cache_dir.as_ref().map(|folder| CompileCache::open(&folder.join("compiled")));
-        Ok(Self { sandbox, cache: cache.transpose().map_err(component_failed)?, limits })
+        Ok(Self { sandbox, cache: cache.transpose().map_err(component_failed)? })
+    }
+
+    /// The component of a step.
+    pub(super) fn step(&self, step: &StepConfig) -> anyhow::Result<Processor> {
+        self.file(&step.component, step.limits.sandbox.clone())
     }
 
     /// The component of a file.
-    pub(super) fn file(&self, path: &Path) -> anyhow::Result<Processor> {
-        Processor::from_file(&self.sandbox, path, self.limits.clone(), self.cache.as_ref()).map_err(component_failed)
+    pub(super) fn file(&self, path: &Path, limits: Limits) -> anyhow::Result<Processor> {
+        Processor::from_file(&self.sandbox, path, limits, self.cache.as_ref()).map_err(component_failed)
     }
 
     /// A component that a checkpoint has kept; `name` is for errors.
-    pub(super) fn program(&self, name: &str, program: &[u8]) -> Result<Arc<dyn Operator>, OperatorError> {
-        match Processor::from_bytes(&self.sandbox, name, program, self.limits.clone(), self.cache.as_ref()) {
+    pub(super) fn program(
+        &self,
+        name: &str,
+        program: &[u8],
+        limits: Limits,
+    ) -> Result<Arc<dyn Operator>, OperatorError> {
+        match Processor::from_bytes(&self.sandbox, name, program, limits, self.cache.as_ref()) {
             Ok(processor) => Ok(Arc::new(processor)),
             Err(error) => Err(OperatorError::Unfit { code: error.code(), message: error.to_string() }),
         }
@@ -127,19 +135,18 @@ pub(super) fn committed_input(config: &QueryConfig) -> anyhow::Result<Box<dyn So
     open_source(&config.source, Box::new(std::io::empty())).map_err(source_failed)
 }
 
-/// Opens the query's initial state, if it has one.
-pub(super) fn initial_state(config: &QueryConfig) -> anyhow::Result<Option<Box<dyn Source>>> {
-    let source = config.initial_state.as_ref().map(open_initial_state);
-    source.transpose().map_err(|error| source_failed(gone(config, SourceRole::InitialState).unwrap_or(error)))
+/// Opens the initial state of a step, if it has one.
+pub(super) fn initial_state(config: &QueryConfig, step: &StepConfig) -> anyhow::Result<Option<Box<dyn Source>>> {
+    let Some(settings) = &step.initial_state else { return Ok(None) };
+    let opened = open_initial_state(settings)
+        .map_err(|error| source_failed(gone(config, settings, SourceRole::InitialState, &step.name).unwrap_or(error)));
+    Ok(Some(opened?))
 }
 
 /// Without its files, a source may not even tell its format; the checkpoint knows which of them is missed.
-fn gone(config: &QueryConfig, role: SourceRole) -> Option<SourceError> {
-    let head = QueryView::open(Arc::new(RealDisk), config.query.checkpoint.as_ref()?).ok()?.history().head.clone();
-    match role {
-        SourceRole::Input => gone_since(&config.source, head.input.as_ref()?),
-        SourceRole::InitialState => gone_since(config.initial_state.as_ref()?, head.initial_state.as_ref()?),
-    }
+fn gone(config: &QueryConfig, settings: &SourceSettings, role: SourceRole, name: &str) -> Option<SourceError> {
+    let query = QueryView::open(Arc::new(RealDisk), config.query.checkpoint.as_ref()?).ok()?;
+    gone_since(settings, query.history().head.last_read(role, name)?)
 }
 
 fn source_failed(error: SourceError) -> anyhow::Error {

@@ -96,7 +96,7 @@ impl ProgressLine {
                 self.emitted,
                 self.late,
                 self.rejected,
-                head.state_rows,
+                head.state_rows(),
                 self.watch.elapsed().as_secs_f64(),
             ));
         }
@@ -111,7 +111,7 @@ impl ProgressLine {
             "rowsOut": self.emitted,
             "rowsLate": self.late,
             "rowsRejected": self.rejected,
-            "stateRows": head.state_rows,
+            "stateRows": head.state_rows(),
             "watermarkMs": head.watermark.last_ms(),
         });
         format!("{summary}\n")

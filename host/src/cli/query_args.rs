@@ -137,7 +137,7 @@ impl QueryArgs {
         let path = self.component.as_ref().map(|path| Value::String(path.to_string_lossy().into_owned()));
         let flags = [
             ("processor.component", path),
-            ("processor.metering", text(&self.metering)),
+            ("query.metering", text(&self.metering)),
             ("source.format", text(&self.format)),
             ("source.schema", text(&self.schema)),
             ("initial_state.path", text(&self.initial_state)),

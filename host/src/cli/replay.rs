@@ -14,7 +14,10 @@ use super::query_args::QueryArgs;
 use super::state::scratch;
 use crate::config::Environment;
 use crate::disk::RealDisk;
-use crate::engine::replay::{Beginning, ChangedInput, Compared, Difference, Observer, ReplayParts, replay};
+use crate::engine::operator::Operator;
+use crate::engine::replay::{Beginning, ChangedInput, Compared, Observer, ReplayParts, replay};
+use crate::engine::settings::ONLY_STEP;
+use crate::runtime::Metering;
 
 /// Run the committed batches of a stopped query again and compare
 ///
@@ -68,13 +71,24 @@ const DIFFERENT: u8 = 3;
 /// Runs the command.
 pub(super) fn run(args: &ReplayArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
     let config = args.query.load()?;
-    let processors = open::Processors::without_deadline(&config, environment)?;
+    let processors = open::Processors::new(Metering::Epoch, environment)?;
+    let limits: Vec<_> = config.steps.iter().map(open::without_deadline).collect();
+    let operators = config.steps.iter().zip(&limits).map(|(step, limits)| {
+        let processor = processors.file(&step.component, limits.clone())?;
+        Ok(Arc::new(processor) as Arc<dyn Operator>)
+    });
     let scratch = scratch(args.scratch.as_deref())?;
     let parts = ReplayParts {
-        operator: Arc::new(processors.file(&config.processor.component)?),
-        load: Box::new(move |name, program| processors.program(name, program)),
+        operators: operators.collect::<anyhow::Result<_>>()?,
+        load: Box::new(move |step, name, program| {
+            processors.program(name, program, limits.get(step).cloned().unwrap_or_default())
+        }),
         input: open::committed_input(&config)?,
-        initial_state: open::initial_state(&config)?,
+        initial_states: config
+            .steps
+            .iter()
+            .map(|step| open::initial_state(&config, step))
+            .collect::<anyhow::Result<_>>()?,
         disk: Arc::new(RealDisk),
         checkpoint: open::kept_checkpoint(&config)?,
         scratch: scratch.path().to_owned(),
@@ -119,7 +133,7 @@ impl Report {
             (Format::Text, Some(batch)) => format!(
                 "Batch {} is not as recorded: {} differ(s); the {} batch(es) before are.\n",
                 batch.batch_id,
-                names(&batch.differences),
+                differences(batch),
                 self.batches - 1,
             ),
         };
@@ -162,7 +176,7 @@ impl Observer for Report {
                     if batch.differences.is_empty() {
                         "as recorded".to_owned()
                     } else {
-                        format!("DIFFERENT: {}", names(&batch.differences))
+                        format!("DIFFERENT: {}", differences(batch))
                     },
                 ),
             };
@@ -174,6 +188,10 @@ impl Observer for Report {
     }
 }
 
-fn names(differences: &[Difference]) -> String {
-    differences.iter().map(|difference| difference.name()).collect::<Vec<_>>().join(", ")
+fn differences(batch: &Compared) -> String {
+    let names = batch.differences.iter().map(|difference| difference.name()).collect::<Vec<_>>().join(", ");
+    match batch.step.as_deref() {
+        Some(step) if step != ONLY_STEP => format!("{names} of step {step}"),
+        _ => names,
+    }
 }

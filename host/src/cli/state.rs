@@ -15,15 +15,12 @@ use super::listing::{Listing, column, duration_text};
 use super::output::Coded;
 use crate::connect::timestamp_text;
 use crate::disk::RealDisk;
-use crate::engine::view::QueryView;
+use crate::engine::view::{QueryView, StateView};
 use crate::record::{GroupingKey, RowLayout, Schema, key_from_json, key_layout, row_to_json};
 use crate::state::{
     Catalog, CatalogVariable, Contents, Conversions, Reader, StateError, StateRow, Store, VariableKind, for_each_row,
     for_each_timer,
 };
-
-/// The only step that a query has.
-const STEP: u8 = 0;
 
 /// Look at the state of a query
 ///
@@ -43,6 +40,10 @@ pub(super) struct StateArgs {
     #[arg(long, value_name = "BATCH", global = true)]
     batch: Option<u64>,
 
+    /// The step of the query, where it has several; `metadata` shows them
+    #[arg(long, value_name = "NAME", global = true)]
+    step: Option<String>,
+
     /// Folder for the temporary copy of the state [default: that of the system]. On the file system of the checkpoint,
     /// large files are linked instead of copied
     #[arg(long, value_name = "DIR", global = true)]
@@ -58,6 +59,7 @@ Examples:
   tidemill state checkpoint timers
   tidemill state checkpoint scan count --batch 41
   tidemill state checkpoint metadata
+  tidemill state checkpoint --step sessions list
 
 A key is a JSON object with the columns that the query groups by; `metadata` shows them. Rows come in the order of the \
 hashes of their keys. A row whose TTL has passed is shown until a batch removes it, though the processor no longer sees \
@@ -102,6 +104,8 @@ enum Unknown {
     AnyVariable { name: String },
     #[error("{text} is no grouping key of this query ({key}): {reason}")]
     Key { text: String, key: String, reason: String },
+    #[error("{asked}; the steps of this query are: {}", known.join(", "))]
+    Step { asked: String, known: Vec<String> },
     #[error("this checkpoint has no committed batch yet, and so no grouping key and no state")]
     Nothing,
 }
@@ -111,6 +115,7 @@ impl Unknown {
         let code = match self {
             Self::Variable { .. } | Self::AnyVariable { .. } => "STATE_VARIABLE_UNKNOWN",
             Self::Key { .. } => "STATE_KEY_INVALID",
+            Self::Step { .. } => "STATE_STEP_UNKNOWN",
             Self::Nothing => "STATE_EMPTY",
         };
         Coded::wrap(code, self)
@@ -126,8 +131,9 @@ pub(super) fn run(args: &StateArgs, format: Format) -> anyhow::Result<u8> {
     }
     let scratch = scratch(args.scratch.as_deref())?;
     let view = query.state(args.batch, &scratch.path().join("state")).map_err(query_failed)?;
-    let state =
-        State { catalog: Catalog::load(view.store.as_ref()).map_err(state_failed)?, key: view.key, store: view.store };
+    let (step, key) = step(&view, args.step.as_deref())?;
+    let catalog = Catalog::load(view.store.as_ref()).map_err(state_failed)?;
+    let state = State { catalog, step, key, store: view.store };
     match &args.look {
         Look::List => state.list(format)?,
         Look::Get { variable, key } => {
@@ -144,6 +150,23 @@ pub(super) fn run(args: &StateArgs, format: Format) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// The number of the step that is meant, and its grouping key if anything was committed.
+fn step(view: &StateView, name: Option<&str>) -> anyhow::Result<(u8, Option<Schema>)> {
+    let found = match (name, view.steps.as_slice()) {
+        (Some(name), steps) => steps.iter().position(|step| step.name == name),
+        (None, [] | [_]) => Some(0),
+        (None, _) => None,
+    };
+    let Some(number) = found.and_then(|number| u8::try_from(number).ok()) else {
+        let asked = match name {
+            Some(name) => format!("there is no step {name:?}"),
+            None => "say which step is meant with --step NAME".to_owned(),
+        };
+        return Err(Unknown::Step { asked, known: view.steps.iter().map(|step| step.name.clone()).collect() }.coded());
+    };
+    Ok((number, view.steps.get(usize::from(number)).map(|step| step.key.clone())))
+}
+
 /// A temporary folder, in the place that was asked for.
 pub(super) fn scratch(place: Option<&Path>) -> anyhow::Result<TempDir> {
     let folder = match place {
@@ -156,6 +179,7 @@ pub(super) fn scratch(place: Option<&Path>) -> anyhow::Result<TempDir> {
 struct State {
     store: Arc<dyn Store>,
     catalog: Catalog,
+    step: u8,
     /// None: nothing was committed.
     key: Option<Schema>,
 }
@@ -164,7 +188,7 @@ impl State {
     fn list(&self, format: Format) -> anyhow::Result<()> {
         let columns = ["name", "kind", "key", "value", "ttl", "declared", "keys", "rows"].map(column);
         let mut listing = Listing::start(format, columns.into());
-        for variable in self.catalog.variables(STEP) {
+        for variable in self.catalog.variables(self.step) {
             let (keys, rows) = self.count(variable)?;
             let mut row = json!({ "name": variable.name, "kind": variable.kind.name() });
             if let Some(key) = &variable.key {
@@ -188,7 +212,7 @@ impl State {
     fn count(&self, variable: &CatalogVariable) -> anyhow::Result<(u64, u64)> {
         let (mut keys, mut rows) = (0, 0);
         let mut last: Option<Vec<u8>> = None;
-        for_each_row(self.store.as_ref(), STEP, variable.id, variable.kind, None, &mut |row| {
+        for_each_row(self.store.as_ref(), self.step, variable.id, variable.kind, None, &mut |row| {
             rows += 1;
             if last.as_deref() != Some(row.key.row) {
                 keys += 1;
@@ -212,7 +236,7 @@ impl State {
         let mut listing = Listing::start(format, shape.columns());
         let mut left = limit.unwrap_or(u64::MAX);
         self.each(&mut listing, |reader, visit| {
-            for_each_row(reader, STEP, variable.id, variable.kind, only, &mut |row| {
+            for_each_row(reader, self.step, variable.id, variable.kind, only, &mut |row| {
                 if left == 0 {
                     return ControlFlow::Break(());
                 }
@@ -230,7 +254,7 @@ impl State {
             let columns = fields("key", key).chain(std::iter::once(column("expires")));
             listing = Listing::start(format, columns.collect());
             self.each(&mut listing, |reader, visit| {
-                for_each_timer(reader, STEP, only, &mut |timer| {
+                for_each_timer(reader, self.step, only, &mut |timer| {
                     let key = row_to_json(&layout, timer.key.row);
                     visit(key.map(|key| json!({ "key": key, "expires": instant(timer.expiry_ms) })).map_err(row_failed))
                 })
@@ -257,7 +281,7 @@ impl State {
     }
 
     fn variable(&self, name: &str) -> anyhow::Result<&CatalogVariable> {
-        let variables = self.catalog.variables(STEP);
+        let variables = self.catalog.variables(self.step);
         variables.iter().find(|variable| variable.name == name).ok_or_else(|| {
             let (name, known) =
                 (name.to_owned(), variables.iter().map(|variable| variable.name.clone()).collect::<Vec<_>>());

@@ -1,28 +1,28 @@
 //! The main path: one micro-batch, from a slice of input to published rows.
 //!
-//! `run` *is* the list plan, read, route, process, stage, commit, publish, report. Until the commit record is durable
-//! nothing of the batch can be seen; after it the batch exists, whatever happens, and everything that follows can be
-//! done again.
+//! `run` *is* the list plan, read, route, process, stage, commit, publish, report; routing and processing come once for
+//! each step of the query. Until the commit record is durable nothing of the batch can be seen; after it the batch
+//! exists, whatever happens, and everything that follows can be done again.
 
-use super::commit::{
-    BatchKind, COMMIT_FORMAT, Commit, CommitHeader, SinkCommit, SinkRole, SourceCommit, SourceRole, StepCommit,
-    WorkerCommit,
-};
+use super::commit::{BatchKind, COMMIT_FORMAT, Commit, CommitHeader, SinkCommit, SinkRole, SourceCommit, StepCommit};
 use super::error::QueryError;
 use super::faults;
-use super::operator::TimeMode;
-use super::pipeline::{BatchWork, Done, Runs, Share};
+use super::handover::{HandedOver, hand_over};
+use super::pipeline::{BatchWork, Runs, Share};
 use super::plan::{self, Next, Plan};
-use super::progress::{Durations, EventTime, Progress, SinkProgress, SourceProgress, StateOperator};
+use super::progress::{self, Durations};
 use super::publish;
 use super::quarantine;
-use super::query::{Query, Step, bookkeeping_prefix};
-use super::route::{LateRows, Routed};
+use super::query::{Query, RunningStep, Step, bookkeeping_prefix};
+use super::route::Routed;
 use super::settings::BadRows;
+use super::source::RejectedRow;
 use super::stage::{StagedOutput, stage_output, stage_rows};
+use super::step_done::StepDone;
 use crate::clock::Stopwatch;
 use crate::log::{Durability, RecordRef};
-use crate::state::{Changes, Family, SessionMetrics};
+use crate::record::RowLayout;
+use crate::state::{Changes, Family};
 
 /// Runs the next batch, if there is something to do.
 pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
@@ -34,39 +34,37 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
     faults::point("plan.done");
     refuse_bad_rows(query, &plan)?;
 
-    let (routed, route_ms) = timed(|| route(query, &plan))?;
-    let seen = Seen { late: routed.late, event_time_max_us: routed.event_time_max_us };
-
-    let (done, process_ms) = timed(|| process(query, &plan, routed))?;
+    let mut durations = Durations { read: plan.read_ms, ..Durations::default() };
+    let (mut handed, mut done) = (HandedOver::default(), Vec::new());
+    for (number, step) in query.steps.iter().enumerate() {
+        let (routed, route_ms) = timed(|| route(query, &plan, number, &handed))?;
+        let (mut ran, process_ms) = timed(|| process(query, &plan, step, routed))?;
+        handed = hand_on(query, &mut plan, number, &mut ran)?;
+        done.push(ran);
+        (durations.route, durations.process) = (durations.route + route_ms, durations.process + process_ms);
+    }
     faults::point("process.done");
 
-    let (processed, stage_ms) = timed(|| stage(query, &plan, done))?;
-    let counted = processed.counted.clone();
+    let (staged, stage_ms) = timed(|| stage(query, &plan, &mut done))?;
 
-    let commit = record(query, &mut plan, processed, seen);
+    let (commit, metrics) = record(query, &mut plan, done, staged);
     query.committing = true;
     let (at, commit_ms) = timed(|| append(query, &commit))?;
 
     let ((), publish_ms) = timed(|| publish::publish(query, &commit, at))?;
     query.committing = false;
 
-    let durations = Durations {
-        read: plan.read_ms,
-        route: route_ms,
-        process: process_ms,
-        stage: stage_ms,
-        commit: commit_ms,
-        publish: publish_ms,
-        trigger_execution: begun.elapsed().as_secs_f64() * 1e3,
-    };
-    Ok(Step::Ran(Box::new(report(query, &commit.header, counted, durations))))
+    let trigger_execution = begun.elapsed().as_secs_f64() * 1e3;
+    let durations =
+        Durations { stage: stage_ms, commit: commit_ms, publish: publish_ms, trigger_execution, ..durations };
+    Ok(Step::Ran(Box::new(progress::report(query, &commit.header, metrics, durations))))
 }
 
 fn refuse_bad_rows(query: &Query, plan: &Plan) -> Result<(), QueryError> {
-    match (query.settings.bad_rows, plan.slice.rejected.first()) {
+    match (query.settings.bad_rows, plan.rejected().next()) {
         (BadRows::Fail, Some(first)) => Err(QueryError::BadRows {
             batch_id: plan.batch_id,
-            rejected: plan.slice.rejected.len(),
+            rejected: plan.rejected().count(),
             code: first.code.clone(),
             origin: first.origin.clone(),
             row: first.row,
@@ -77,34 +75,39 @@ fn refuse_bad_rows(query: &Query, plan: &Plan) -> Result<(), QueryError> {
     }
 }
 
-fn route(query: &Query, plan: &Plan) -> Result<Routed, QueryError> {
-    let pipeline = &query.pipeline;
-    match (plan.role, &pipeline.initial_routing) {
-        (SourceRole::InitialState, Some(routing)) => routing.route(&plan.slice.batches, LateRows::Keep),
-        _ => {
-            let late = match pipeline.info.time_mode {
-                TimeMode::EventTime => LateRows::DropUpTo(query.head.watermark.last_ms()),
-                TimeMode::None | TimeMode::ProcessingTime => LateRows::Keep,
-            };
-            pipeline.routing.route(&plan.slice.batches, late)
-        }
+fn work(query: &Query, plan: &Plan) -> BatchWork {
+    BatchWork {
+        batch_id: plan.batch_id,
+        kind: plan.kind,
+        time: plan.time,
+        late_watermark_ms: query.head.watermark.last_ms(),
     }
 }
 
-fn process(query: &Query, plan: &Plan, routed: Routed) -> Result<Vec<Done>, QueryError> {
-    let work = BatchWork { batch_id: plan.batch_id, kind: plan.kind, time: plan.time };
+/// Routes what was read to the step that it is for, and to the others what the step before emitted.
+fn route(query: &Query, plan: &Plan, number: usize, handed: &HandedOver) -> Result<Routed, QueryError> {
+    let Some(RunningStep { pipeline, .. }) = query.steps.get(number) else { return Ok(Routed::default()) };
+    let rows = if plan.first_step() == number { plan.batches() } else { handed.batches.clone() };
+    let routed = pipeline.route(&rows, &work(query, plan));
+    routed.map_err(|error| query.settings.in_step(&pipeline.settings.name, error))
+}
+
+fn process(query: &Query, plan: &Plan, step: &RunningStep, routed: Routed) -> Result<StepDone, QueryError> {
+    let RunningStep { pipeline, due, .. } = step;
+    let (rows_in, late) = (routed.rows(), routed.late);
+    let event_time_max_us = routed.event_time_max_us;
     let threshold_ms = match plan.kind {
         BatchKind::Bootstrap => None,
-        BatchKind::Input | BatchKind::Rowless => query.pipeline.timer_threshold_ms(plan.time),
+        BatchKind::Input | BatchKind::Rowless => pipeline.timer_threshold_ms(plan.time),
     };
     let shares = routed.into_shares(&query.ranges, query.key_groups);
     let shares = query.ranges.iter().zip(shares).map(|(key_groups, rows)| {
         // A timer registered by a row of this batch may be due at once, so every share with rows runs both phases.
         let runs = if !rows.groups.is_empty()
-            || threshold_ms.is_some_and(|at| key_groups.clone().any(|group| query.due.timers_due(group, at).is_some()))
+            || threshold_ms.is_some_and(|at| key_groups.clone().any(|group| due.timers_due(group, at).is_some()))
         {
             Some(Runs::Processor)
-        } else if key_groups.clone().any(|group| query.due.ttl_due(group, plan.time.processing_time_ms).is_some()) {
+        } else if key_groups.clone().any(|group| due.ttl_due(group, plan.time.processing_time_ms).is_some()) {
             Some(Runs::EvictionOnly)
         } else {
             None
@@ -112,96 +115,84 @@ fn process(query: &Query, plan: &Plan, routed: Routed) -> Result<Vec<Done>, Quer
         runs.map(|runs| Share { key_groups: key_groups.clone(), rows, runs })
     });
     let shares = shares.flatten().collect();
-    query.pipeline.process(&query.store, &query.due, &work, shares)
+    let workers = pipeline
+        .process(&query.store, due, &work(query, plan), shares)
+        .map_err(|error| query.settings.in_step(&pipeline.settings.name, error))?;
+    Ok(StepDone { rows_in, late, event_time_max_us, ..StepDone::of(workers) })
 }
 
-struct Seen {
-    late: u64,
-    event_time_max_us: Option<i64>,
+/// What a step emitted is the input of the next; what the last one emitted stays for the sink.
+fn hand_on(query: &Query, plan: &mut Plan, number: usize, done: &mut StepDone) -> Result<HandedOver, QueryError> {
+    let (Some(step), Some(next)) = (query.steps.get(number), query.steps.get(number + 1)) else {
+        return Ok(HandedOver::default());
+    };
+    let layout = RowLayout::new(&step.pipeline.plan.output);
+    let outputs = std::mem::take(&mut done.outputs);
+    let mut handed = hand_over(&step.pipeline.settings.name, &layout, &next.pipeline.required, outputs)?;
+    (done.rows_out, done.rows_refused) = (handed.rows, handed.rejected.len() as u64);
+    done.output_digest = std::mem::take(&mut handed.digest);
+    plan.rejected_between.append(&mut handed.rejected);
+    refuse_bad_rows(query, plan)?;
+    Ok(handed)
 }
 
-struct Processed {
-    workers: Vec<WorkerCommit>,
-    changes: Vec<Changes>,
-    counted: Counted,
+struct Staged {
     output: StagedOutput,
     quarantine: Option<StagedOutput>,
 }
 
-#[derive(Clone)]
-struct Counted {
-    metrics: SessionMetrics,
-    fuel: Option<u64>,
-    variables_dropped: u64,
-}
-
-fn stage(query: &Query, plan: &Plan, done: Vec<Done>) -> Result<Processed, QueryError> {
-    let (mut workers, mut changes, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut metrics, mut fuel) = (SessionMetrics::default(), None);
-    for worker in done {
-        workers.push(WorkerCommit {
-            key_groups: worker.key_groups,
-            input_digest: worker.input_digest.map(|digest| format!("{digest:032x}")),
-        });
-        changes.push(worker.changes);
-        metrics.add(&worker.metrics);
-        fuel = worker.fuel.map(|burnt| burnt + fuel.unwrap_or(0)).or(fuel);
-        outputs.extend(worker.output);
-    }
+fn stage(query: &Query, plan: &Plan, done: &mut [StepDone]) -> Result<Staged, QueryError> {
+    let outputs = done.last_mut().map(|last| std::mem::take(&mut last.outputs)).unwrap_or_default();
     let output =
         stage_output(&query.checkpoint, query.output.sink.as_ref(), &query.output.layout, outputs, plan.batch_id)?;
+    if let Some(last) = done.last_mut() {
+        (last.rows_out, last.output_digest) = (output.rows, output.digest.clone());
+    }
     let quarantine = match &query.quarantine {
         None => None,
         Some(outlet) => {
-            let rows = quarantine::rows(plan.batch_id, &plan.slice.rejected)?;
+            let rejected: Vec<&RejectedRow> = plan.rejected().collect();
+            let rows = quarantine::rows(plan.batch_id, &rejected)?;
             Some(stage_rows(&query.checkpoint, outlet.sink.as_ref(), &outlet.layout, rows, plan.batch_id)?)
         }
     };
-    Ok(Processed {
-        workers,
-        changes,
-        counted: Counted { metrics, fuel, variables_dropped: query.pending.dropped },
-        output,
-        quarantine,
-    })
+    Ok(Staged { output, quarantine })
 }
 
-fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> Commit {
-    let Processed { workers, mut changes, counted, output, quarantine } = processed;
-    let info = &query.pipeline.info;
-    let mut sources = Vec::new();
+fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -> (Commit, Vec<progress::StepMetrics>) {
     let mut input = Vec::new();
-    let mut meta = query.pending.changes.clone();
-    if plan.kind != BatchKind::Rowless {
-        if let Some(inline) = plan.slice.range.inline.take() {
-            input.push((0, inline));
+    let mut sources = Vec::new();
+    let mut meta = query.pending_meta.clone();
+    for (of, slice) in &mut plan.slices {
+        let (role, name, source) = query.source_identity(*of);
+        if let Some(inline) = slice.range.inline.take() {
+            input.push((sources.len() as u8, inline));
         }
-        let prefix = bookkeeping_prefix(plan.role);
-        for (key, value) in std::mem::take(&mut plan.slice.bookkeeping) {
-            let key = [prefix, &key].concat();
-            meta.push(Family::Meta, &key, value.as_deref());
+        let prefix = bookkeeping_prefix(role, name);
+        for (key, value) in std::mem::take(&mut slice.bookkeeping) {
+            meta.push(Family::Meta, &[prefix.as_slice(), &key].concat(), value.as_deref());
         }
         sources.push(SourceCommit {
-            role: plan.role,
-            source: query.source_name(plan.role),
-            range: plan.slice.range.clone(),
-            rows: plan.slice.rows(),
-            rejected: plan.slice.rejected.len() as u64,
-            late: seen.late,
-            bytes: plan.slice.bytes,
+            role,
+            name: name.to_owned(),
+            source,
+            range: slice.range.clone(),
+            rows: slice.rows(),
+            rejected: slice.rejected.len() as u64,
+            bytes: slice.bytes,
         });
     }
     let mut sinks = Vec::new();
-    let mut inline = Vec::new();
+    let mut output = Vec::new();
     let outlets = [
-        (SinkRole::Output, Some(&query.output), Some(output)),
-        (SinkRole::Quarantine, query.quarantine.as_ref(), quarantine),
+        (SinkRole::Output, Some(&query.output), Some(staged.output)),
+        (SinkRole::Quarantine, query.quarantine.as_ref(), staged.quarantine),
     ];
     for (role, outlet, staged) in outlets {
         if let (Some(outlet), Some(staged)) = (outlet, staged) {
             let sink = outlet.sink.describe();
             if let Some(bytes) = staged.inline {
-                inline.push((sinks.len() as u8, bytes));
+                output.push((sinks.len() as u8, bytes));
             }
             sinks.push(SinkCommit {
                 role,
@@ -213,39 +204,60 @@ fn record(query: &Query, plan: &mut Plan, processed: Processed, seen: Seen) -> C
             });
         }
     }
+    let event_time_max_us = done.first().and_then(|first| first.event_time_max_us);
+    let (mut steps, mut changes, mut metrics) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, (step, done)) in query.steps.iter().zip(done).enumerate() {
+        steps.push(step_commit(query, plan, number, step, &done));
+        changes.extend(done.changes);
+        metrics.push(progress::StepMetrics {
+            metrics: done.metrics,
+            fuel: done.fuel,
+            variables_dropped: step.dropped.variables,
+        });
+    }
+    changes.push(meta);
     let header = CommitHeader {
         format: COMMIT_FORMAT,
         written_by: env!("CARGO_PKG_VERSION").to_owned(),
         batch_id: plan.batch_id,
         generation: query.head.generation,
-        run_id: info.run_id.clone(),
+        run_id: query.run_id.clone(),
         kind: plan.kind,
-        bootstrap: plan.bootstrap,
         time: plan.time,
         late_watermark_ms: query.head.watermark.last_ms(),
-        event_time_max_us: query.head.watermark.event_time_max_us().max(seen.event_time_max_us),
+        event_time_max_us: query.head.watermark.event_time_max_us().max(event_time_max_us),
         sources,
         sinks,
-        steps: vec![StepCommit {
-            processor: query.pipeline.operator.identity(),
-            time_mode: info.time_mode,
-            output_mode: info.output_mode,
-            key: query.pipeline.plan.key.to_string(),
-            output: query.pipeline.plan.output.to_string(),
-            parameters: info.parameters.clone(),
-            output_limits: query.pipeline.output_limits,
-            state_limits: query.pipeline.state_limits,
-            state_rows: query
-                .head
-                .state_rows
-                .saturating_add_signed(query.pending.rows + counted.metrics.rows_total_change()),
-            state_digest: Changes::digest(&changes),
-        }],
+        steps,
         key_groups: query.key_groups,
-        ranges: workers,
     };
-    changes.push(meta);
-    Commit { header, changes, output: inline, input }
+    (Commit { header, changes, output, input }, metrics)
+}
+
+fn step_commit(query: &Query, plan: &Plan, number: usize, step: &RunningStep, done: &StepDone) -> StepCommit {
+    let pipeline = &step.pipeline;
+    let state_rows = query.head.step(number).state_rows.saturating_sub(step.dropped.rows);
+    StepCommit {
+        name: pipeline.settings.name.clone(),
+        bootstrap: plan.bootstrap(query, number),
+        processor: pipeline.operator.identity(),
+        time_mode: pipeline.info.time_mode,
+        output_mode: pipeline.info.output_mode,
+        key: pipeline.plan.key.to_string(),
+        output: pipeline.plan.output.to_string(),
+        output_event_time: pipeline.settings.output_event_time.clone(),
+        parameters: pipeline.info.parameters.clone(),
+        output_limits: pipeline.output_limits,
+        state_limits: pipeline.state_limits,
+        rows_in: done.rows_in,
+        late: done.late,
+        rows_out: done.rows_out,
+        rows_refused: done.rows_refused,
+        output_digest: done.output_digest.clone(),
+        state_rows: state_rows.saturating_add_signed(done.metrics.rows_total_change()),
+        state_digest: Changes::digest(&done.changes),
+        workers: done.workers.clone(),
+    }
 }
 
 fn append(query: &mut Query, commit: &Commit) -> Result<RecordRef, QueryError> {
@@ -253,52 +265,6 @@ fn append(query: &mut Query, commit: &Commit) -> Result<RecordRef, QueryError> {
     let record = commit.append(&mut query.log, Durability::Synced)?;
     faults::point("commit.after-sync");
     Ok(record)
-}
-
-fn report(query: &Query, header: &CommitHeader, counted: Counted, durations: Durations) -> Progress {
-    let rows: u64 = header.sources.iter().map(|source| source.rows).sum();
-    Progress {
-        id: query.pipeline.info.query_id.clone(),
-        run_id: header.run_id.clone(),
-        name: query.settings.name.clone(),
-        batch_id: header.batch_id,
-        batch_time_ms: header.time.processing_time_ms,
-        num_input_rows: rows,
-        processed_rows_per_second: rows as f64 / (durations.trigger_execution / 1e3).max(1e-6),
-        duration_ms: durations,
-        event_time: EventTime {
-            watermark_ms: header.time.watermark_ms,
-            late_watermark_ms: header.late_watermark_ms,
-            max_ms: header.event_time_max_us.map(|max_us| max_us.div_euclid(1000)),
-        },
-        state_operators: vec![StateOperator {
-            operator_name: "transformWithState",
-            num_rows_total: header.steps.iter().map(|step| step.state_rows).sum(),
-            num_rows_dropped_by_watermark: header.sources.iter().map(|source| source.late).sum(),
-            metrics: counted.metrics,
-            num_deleted_state_vars: counted.variables_dropped,
-            fuel: counted.fuel,
-        }],
-        sources: header
-            .sources
-            .iter()
-            .map(|source| SourceProgress {
-                description: source.source.clone(),
-                num_input_rows: source.rows,
-                num_rejected_rows: source.rejected,
-                num_input_bytes: source.bytes,
-            })
-            .collect(),
-        sink: SinkProgress {
-            description: query.output.sink.describe(),
-            num_output_rows: header
-                .sinks
-                .iter()
-                .filter(|sink| sink.role == SinkRole::Output)
-                .map(|sink| sink.rows)
-                .sum(),
-        },
-    }
 }
 
 fn timed<T>(work: impl FnOnce() -> Result<T, QueryError>) -> Result<(T, f64), QueryError> {

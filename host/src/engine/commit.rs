@@ -28,11 +28,11 @@ pub enum BatchKind {
     Rowless,
 }
 
-/// How far the initial state has been read.
+/// How far the initial state of a step has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bootstrap {
-    /// The query has no initial state.
+    /// The step has none.
     None,
     /// More of it follows.
     Running,
@@ -55,8 +55,6 @@ pub struct CommitHeader {
     pub run_id: String,
     /// What the batch consists of.
     pub kind: BatchKind,
-    /// How far the initial state has been read, this batch included.
-    pub bootstrap: Bootstrap,
     /// The batch's clock.
     pub time: TimerValues,
     /// Rows with an event time at or before this were late.
@@ -67,12 +65,10 @@ pub struct CommitHeader {
     pub sources: Vec<SourceCommit>,
     /// What was published.
     pub sinks: Vec<SinkCommit>,
-    /// What ran; one entry per step.
+    /// What ran; one entry per step, in the order in which rows pass them.
     pub steps: Vec<StepCommit>,
     /// Key groups in the checkpoint.
     pub key_groups: u16,
-    /// The workers' shares.
-    pub ranges: Vec<WorkerCommit>,
 }
 
 impl CommitHeader {
@@ -100,6 +96,8 @@ impl CommitHeader {
 pub struct SourceCommit {
     /// `input` or `initial-state`.
     pub role: SourceRole,
+    /// Its name; that of an initial state is the name of its step.
+    pub name: String,
     /// The source, for people.
     pub source: String,
     /// Where the rows stand.
@@ -108,14 +106,12 @@ pub struct SourceCommit {
     pub rows: u64,
     /// Rows that did not fit the schema.
     pub rejected: u64,
-    /// Late rows dropped.
-    pub late: u64,
     /// Bytes read, decompressed.
     pub bytes: u64,
 }
 
 /// What a source is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceRole {
     /// Rows to process.
@@ -166,6 +162,10 @@ pub enum StagedAt {
 /// What one step ran and made.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct StepCommit {
+    /// Unique in the query.
+    pub name: String,
+    /// How far its initial state has been read, this batch included.
+    pub bootstrap: Bootstrap,
     /// Digest of the component, or the name of a native operator.
     pub processor: String,
     /// When timers and TTL moved.
@@ -176,16 +176,30 @@ pub struct StepCommit {
     pub key: String,
     /// Schema of the emitted rows, in DDL.
     pub output: String,
+    /// The column of the emitted rows that holds their event time.
+    pub output_event_time: Option<String>,
     /// The author's settings.
     pub parameters: Vec<(String, String)>,
     /// Bounds in force.
     pub output_limits: OutputLimits,
     /// Bounds in force.
     pub state_limits: StateLimits,
+    /// Rows that its workers were given.
+    pub rows_in: u64,
+    /// Rows dropped because they came too late.
+    pub late: u64,
+    /// Rows emitted.
+    pub rows_out: u64,
+    /// Those of them that the next step does not take.
+    pub rows_refused: u64,
+    /// XXH3-128 of the packed emitted rows, in hex.
+    pub output_digest: String,
     /// State rows over all variables after the batch.
     pub state_rows: u64,
     /// XXH3-128 over the workers' state changes in range order, in hex.
     pub state_digest: String,
+    /// The workers that had something to do.
+    pub workers: Vec<WorkerCommit>,
 }
 
 /// One worker's share of a batch.
@@ -202,7 +216,8 @@ pub struct WorkerCommit {
 pub struct Commit {
     /// Everything but bytes.
     pub header: CommitHeader,
-    /// State changes of every worker, in range order; behind them the bookkeeping of sources and catalog.
+    /// State changes step after step, of each its workers in range order; behind them the bookkeeping of sources and
+    /// catalog.
     pub changes: Vec<Changes>,
     /// Output that stands in the record, by index of the sink.
     pub output: Vec<(u8, Vec<u8>)>,

@@ -57,6 +57,14 @@ pub enum QueryError {
         /// The batch.
         batch_id: u64,
     },
+    /// In a query of several steps, a failure of one.
+    #[error("step {step}: {source}")]
+    InStep {
+        /// The step's name.
+        step: String,
+        /// The failure.
+        source: Box<QueryError>,
+    },
     /// The processor failed, trapped, or does not fit.
     #[error("batch {batch_id}, key groups {}..{}: {source}", key_groups.start, key_groups.end)]
     Operator {
@@ -166,6 +174,7 @@ impl QueryError {
             Self::Settings { code, .. } | Self::Mismatch { code, .. } | Self::Log { code, .. } => code,
             Self::BadRows { code, .. } => code,
             Self::ClockExhausted { .. } => "CLOCK_EXHAUSTED",
+            Self::InStep { source, .. } => source.code(),
             Self::Operator { source, .. } | Self::Unfit(source) => source.code(),
             Self::Source { source, .. } => source.code,
             Self::Sink { source, .. } => source.code,

@@ -17,16 +17,21 @@ pub struct Head {
     pub last_time_ms: i64,
     /// Event time.
     pub watermark: Watermark,
-    /// How far the initial state has been read.
+    /// Each step, by its number; none before the first batch.
+    pub(super) steps: Vec<StepHead>,
+    /// What was last read of each source.
+    pub(super) last_read: Vec<(SourceRole, String, SourceRange)>,
+    /// Rows published so far, by role, with the sink that has them.
+    pub(super) rows_published: Vec<(SinkRole, String, u64)>,
+}
+
+/// Where a step stands after the last committed batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct StepHead {
+    /// How far its initial state has been read.
     pub bootstrap: Bootstrap,
     /// State rows over all variables.
     pub state_rows: u64,
-    /// What was last read of the input.
-    pub input: Option<SourceRange>,
-    /// What was last read of the initial state.
-    pub initial_state: Option<SourceRange>,
-    /// Rows published so far, by role, with the sink that has them.
-    pub(super) rows_published: Vec<(SinkRole, String, u64)>,
 }
 
 impl Head {
@@ -37,10 +42,8 @@ impl Head {
             generation: 0,
             last_time_ms: i64::MIN,
             watermark: Watermark::restored(watermark, None, 0),
-            bootstrap: Bootstrap::None,
-            state_rows: 0,
-            input: None,
-            initial_state: None,
+            steps: Vec::new(),
+            last_read: Vec::new(),
             rows_published: Vec::new(),
         }
     }
@@ -61,8 +64,8 @@ impl Head {
         self.generation = header.generation;
         self.last_time_ms = header.time.processing_time_ms;
         self.watermark = Watermark::restored(watermark, header.event_time_max_us, header.time.watermark_ms);
-        self.bootstrap = header.bootstrap;
-        self.state_rows = header.steps.iter().map(|step| step.state_rows).sum();
+        let steps = header.steps.iter();
+        self.steps = steps.map(|step| StepHead { bootstrap: step.bootstrap, state_rows: step.state_rows }).collect();
         self.read_up_to(header);
         for part in &header.sinks {
             self.rows_published.retain(|(role, ..)| *role != part.role);
@@ -80,12 +83,24 @@ impl Head {
     /// Takes over where the sources of a batch stand.
     pub fn read_up_to(&mut self, header: &CommitHeader) {
         for source in &header.sources {
-            let last = match source.role {
-                SourceRole::Input => &mut self.input,
-                SourceRole::InitialState => &mut self.initial_state,
-            };
-            *last = Some(source.range.clone());
+            self.last_read.retain(|(role, name, _)| (*role, name) != (source.role, &source.name));
+            self.last_read.push((source.role, source.name.clone(), source.range.clone()));
         }
+    }
+
+    /// Where a step stands.
+    pub fn step(&self, number: usize) -> StepHead {
+        self.steps.get(number).copied().unwrap_or(StepHead { bootstrap: Bootstrap::None, state_rows: 0 })
+    }
+
+    /// State rows over all steps and variables.
+    pub fn state_rows(&self) -> u64 {
+        self.steps.iter().map(|step| step.state_rows).sum()
+    }
+
+    /// What was last read of a source, as far as retained batches tell.
+    pub fn last_read(&self, role: SourceRole, name: &str) -> Option<&SourceRange> {
+        self.last_read.iter().find(|(of, named, _)| *of == role && named == name).map(|(.., range)| range)
     }
 
     /// Rows given to this sink by all batches since it was taken; 0 for another one than that of the last batch.

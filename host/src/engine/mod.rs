@@ -4,9 +4,9 @@
 //! [`sink::Sink`]). It knows nothing of WebAssembly, file formats or the network.
 //!
 //! Read in this order: [`query`] (what a query is made of), `batch` (the main path), and then its steps: `plan`,
-//! [`route`], [`pipeline`], `stage`, [`commit`], `publish`, [`progress`]. [`recovery`], `rebuild` and `catch_up` bring a
-//! query back, [`rollback`] takes it to an earlier batch; [`checkpoint`] is its folder; [`trigger`] decides when batches run;
-//! [`replay`] runs committed ones again, and [`view`] looks at a query from outside.
+//! [`route`], [`pipeline`], `handover` (to the next step), `stage`, [`commit`], `publish`, [`progress`]. [`recovery`],
+//! `rebuild` and `catch_up` bring a query back, [`rollback`] takes it to an earlier batch; [`checkpoint`] is its folder;
+//! [`trigger`] decides when batches run; [`replay`] runs committed ones again, and [`view`] looks at a query from outside.
 
 mod batch;
 mod catch_up;
@@ -14,6 +14,7 @@ pub mod checkpoint;
 pub mod commit;
 pub mod error;
 pub mod faults;
+mod handover;
 pub mod head;
 pub mod history;
 mod identity;
@@ -36,6 +37,7 @@ pub mod sink;
 mod snapshots;
 pub mod source;
 mod stage;
+mod step_done;
 pub mod trigger;
 pub mod view;
 pub mod watermark;

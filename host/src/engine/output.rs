@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::record::push_row;
+use super::watermark::is_late;
+use crate::record::{format_timestamp, push_row};
 
 /// What one worker may emit in one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -38,6 +39,20 @@ pub enum OutputError {
         /// The setting's name.
         setting: &'static str,
     },
+    /// The next step would find the row late.
+    #[error(
+        "an emitted row has the event time {} in column {column}, which is at or before the watermark {}; rows that a \
+         later step judges by it must be newer",
+        format_timestamp(*event_time_us), format_timestamp(watermark_ms.saturating_mul(1000))
+    )]
+    OlderThanWatermark {
+        /// The event-time column of the output.
+        column: String,
+        /// What the row has there, in microseconds.
+        event_time_us: i64,
+        /// The watermark that late rows of the batch are judged by, in milliseconds.
+        watermark_ms: i64,
+    },
     /// The temporary file failed.
     #[error("emitted rows could not be spilled to {}: {source}", folder.display())]
     Spill {
@@ -53,7 +68,36 @@ impl OutputError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Limit { .. } => "OUTPUT_LIMIT_EXCEEDED",
+            Self::OlderThanWatermark { .. } => "EMITTING_ROWS_OLDER_THAN_WATERMARK_NOT_ALLOWED",
             Self::Spill { .. } => "SPILL_FAILED",
+        }
+    }
+}
+
+/// The event time of emitted rows, and the watermark that it must be after.
+#[derive(Debug, Clone)]
+pub struct EventTimeGuard {
+    /// The column, a TIMESTAMP.
+    pub column: String,
+    /// Its number among the columns of the output.
+    pub index: usize,
+    /// Columns of the output.
+    pub columns: usize,
+    /// Rows at or before it are late, in milliseconds.
+    pub watermark_ms: i64,
+}
+
+impl EventTimeGuard {
+    /// A row without event time passes.
+    fn check(&self, row: &[u8]) -> Result<(), OutputError> {
+        let word = |index: usize| row.get(index * 8..)?.first_chunk::<8>().map(|bytes| i64::from_le_bytes(*bytes));
+        let is_null = word(self.index / 64).is_none_or(|bits| bits >> (self.index % 64) & 1 == 1);
+        match word(self.columns.div_ceil(64) + self.index) {
+            Some(event_time_us) if !is_null && is_late(event_time_us, self.watermark_ms) => {
+                let (column, watermark_ms) = (self.column.clone(), self.watermark_ms);
+                Err(OutputError::OlderThanWatermark { column, event_time_us, watermark_ms })
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -62,6 +106,7 @@ impl OutputError {
 #[derive(Debug)]
 pub struct Output {
     limits: OutputLimits,
+    event_time: Option<EventTimeGuard>,
     rows: u64,
     bytes: u64,
     input: Spool,
@@ -71,13 +116,19 @@ pub struct Output {
 impl Output {
     /// Empty; `folder` is where a large output is spilled.
     pub fn new(limits: OutputLimits, folder: &Path) -> Self {
-        Self { limits, rows: 0, bytes: 0, input: Spool::new(folder), timers: Spool::new(folder) }
+        Self { limits, event_time: None, rows: 0, bytes: 0, input: Spool::new(folder), timers: Spool::new(folder) }
+    }
+
+    /// The same, for rows with an event time.
+    #[must_use]
+    pub fn with_event_time(self, event_time: Option<EventTimeGuard>) -> Self {
+        Self { event_time, ..self }
     }
 
     /// Appends one validated packed row.
     ///
     /// # Errors
-    /// [`OutputError::Limit`], [`OutputError::Spill`].
+    /// [`OutputError::Limit`], [`OutputError::OlderThanWatermark`], [`OutputError::Spill`].
     pub fn push(&mut self, phase: Phase, row: &[u8]) -> Result<(), OutputError> {
         self.rows += 1;
         self.bytes += row.len() as u64;
@@ -86,6 +137,9 @@ impl Output {
         }
         if self.bytes > self.limits.bytes_max {
             return Err(OutputError::Limit { unit: "bytes", max: self.limits.bytes_max, setting: "output_bytes" });
+        }
+        if let Some(event_time) = &self.event_time {
+            event_time.check(row)?;
         }
         let spool = match phase {
             Phase::Input => &mut self.input,

@@ -6,17 +6,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
+
 use super::commit::BatchKind;
 use super::error::QueryError;
 use super::faults;
 use super::operator::{GroupedRows, Operator, OperatorPlan, QueryInfo, Task, TimeMode, TimerValues};
-use super::output::{Output, OutputLimits};
-use super::route::Routing;
+use super::output::{EventTimeGuard, Output, OutputLimits};
+use super::route::{LateRows, Routed, Routing};
+use super::settings::StepSettings;
+use crate::record::Schema;
 use crate::state::{Changes, DueIndex, Finished, Scope, Session, SessionMetrics, StateLimits, Store, Variable};
 
 /// One step of a query.
 #[derive(Clone)]
 pub struct Pipeline {
+    /// What a person decided about it.
+    pub settings: StepSettings,
     /// What processes the rows.
     pub operator: Arc<dyn Operator>,
     /// What it is told.
@@ -29,6 +35,10 @@ pub struct Pipeline {
     pub routing: Routing,
     /// How rows of the initial state reach it.
     pub initial_routing: Option<Routing>,
+    /// Columns that input rows must have a value in. Those of a source are held to it there.
+    pub required: Schema,
+    /// Whether the watermark comes as far as this step.
+    pub sees_watermark: bool,
     /// Bounds per worker and batch.
     pub output_limits: OutputLimits,
     /// Bounds per worker and batch.
@@ -55,6 +65,8 @@ pub struct BatchWork {
     pub kind: BatchKind,
     /// Its clock.
     pub time: TimerValues,
+    /// The watermark of the batch before, by which rows are late.
+    pub late_watermark_ms: i64,
 }
 
 /// A worker's part of a batch, before.
@@ -125,6 +137,40 @@ impl Pipeline {
         })
     }
 
+    /// Routes input rows to the workers.
+    ///
+    /// # Errors
+    /// As [`Routing::route`].
+    pub fn route(&self, rows: &[RecordBatch], work: &BatchWork) -> Result<Routed, QueryError> {
+        match (work.kind, &self.initial_routing) {
+            (BatchKind::Bootstrap, Some(routing)) => routing.route(rows, LateRows::Keep),
+            _ => self.routing.route(rows, self.late_rows(work)),
+        }
+    }
+
+    fn late_rows(&self, work: &BatchWork) -> LateRows {
+        match self.info.time_mode {
+            TimeMode::EventTime => LateRows::DropUpTo(work.late_watermark_ms),
+            TimeMode::None | TimeMode::ProcessingTime => LateRows::Keep,
+        }
+    }
+
+    /// The clock of a batch, as this step sees it.
+    fn time(&self, time: TimerValues) -> TimerValues {
+        TimerValues { watermark_ms: if self.sees_watermark { time.watermark_ms } else { 0 }, ..time }
+    }
+
+    fn event_time_guard(&self, work: &BatchWork) -> Option<EventTimeGuard> {
+        let column = self.settings.output_event_time.as_ref()?;
+        let output = &self.plan.output;
+        output.index_of(column).map(|index| EventTimeGuard {
+            column: column.clone(),
+            index,
+            columns: output.len(),
+            watermark_ms: work.late_watermark_ms,
+        })
+    }
+
     /// The expiry up to which timers fire in a batch with this clock. None: there are no timers.
     pub fn timer_threshold_ms(&self, time: TimerValues) -> Option<i64> {
         match self.info.time_mode {
@@ -178,10 +224,11 @@ impl Pipeline {
                 query: Arc::clone(&self.info),
                 plan: Arc::clone(&self.plan),
                 batch_id: work.batch_id,
-                time: work.time,
+                time: self.time(work.time),
                 key_groups: key_groups.clone(),
                 session,
-                output: Output::new(self.output_limits, &self.spill_folder),
+                output: Output::new(self.output_limits, &self.spill_folder)
+                    .with_event_time(self.event_time_guard(work)),
             })
             .map_err(failed)?;
         faults::point("process.opened");

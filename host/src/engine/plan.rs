@@ -1,11 +1,13 @@
 //! What the next batch consists of. Made in memory and nowhere else: a batch that is not committed is planned anew.
 
-use super::commit::{BatchKind, Bootstrap, LeftOut, SourceRole};
+use arrow_array::RecordBatch;
+
+use super::commit::{BatchKind, Bootstrap, LeftOut};
 use super::error::QueryError;
 use super::operator::{TimeMode, TimerValues};
-use super::query::{Query, Step};
+use super::query::{Query, RunningStep, SourceOf, Step};
 use super::settings::Trigger;
-use super::source::{Outlook, Slice};
+use super::source::{Outlook, RejectedRow, Slice};
 use crate::clock::Stopwatch;
 use crate::log::Durability;
 
@@ -13,11 +15,40 @@ use crate::log::Durability;
 pub(super) struct Plan {
     pub(super) batch_id: u64,
     pub(super) kind: BatchKind,
-    pub(super) role: SourceRole,
-    pub(super) bootstrap: Bootstrap,
+    /// The step whose initial state it reads, and how far that has then been read.
+    pub(super) bootstraps: Option<(usize, Bootstrap)>,
     pub(super) time: TimerValues,
-    pub(super) slice: Slice,
+    /// What was read, of each source.
+    pub(super) slices: Vec<(SourceOf, Slice)>,
+    /// Rows that a step emitted and the next does not take, found while the batch runs.
+    pub(super) rejected_between: Vec<RejectedRow>,
     pub(super) read_ms: f64,
+}
+
+impl Plan {
+    /// The step that what was read is for.
+    pub(super) fn first_step(&self) -> usize {
+        self.bootstraps.map_or(0, |(step, _)| step)
+    }
+
+    /// The rows that were read.
+    pub(super) fn batches(&self) -> Vec<RecordBatch> {
+        self.slices.iter().flat_map(|(_, slice)| slice.batches.iter().cloned()).collect()
+    }
+
+    /// Rows that do not fit, in order.
+    pub(super) fn rejected(&self) -> impl Iterator<Item = &RejectedRow> {
+        self.slices.iter().flat_map(|(_, slice)| &slice.rejected).chain(&self.rejected_between)
+    }
+
+    /// How far the initial state of a step will have been read.
+    pub(super) fn bootstrap(&self, query: &Query, number: usize) -> Bootstrap {
+        match self.bootstraps {
+            Some((step, reached)) if step == number => reached,
+            _ if query.bootstraps(number) => Bootstrap::Running,
+            _ => query.head.step(number).bootstrap,
+        }
+    }
 }
 
 /// A batch, or none for now.
@@ -32,35 +63,38 @@ const ROWLESS_IN_EVENT_TIME_MAX: u32 = 100;
 
 /// Plans the next batch, reading its rows.
 pub(super) fn next(query: &mut Query) -> Result<Next, QueryError> {
-    if query.bootstrapping() {
-        return bootstrap(query);
+    if let Some(step) = (0..query.steps.len()).find(|step| query.bootstraps(*step)) {
+        return bootstrap(query, step);
     }
     let watch = Stopwatch::start();
     let limits = query.settings.read;
-    let slice = query.input.next(&limits).map_err(|source| query.source_failed(SourceRole::Input, source))?;
+    let slice = query.input.next(&limits).map_err(|source| query.source_failed(SourceOf::Input, source))?;
     match slice {
         Some(slice) => {
             let read_ms = watch.elapsed().as_secs_f64() * 1e3;
             let now_ms = query.now_ms().ok_or(QueryError::ClockExhausted { batch_id: query.head.next_batch() })?;
             query.rowless.reset();
-            Ok(Next::Batch(plan(query, BatchKind::Input, SourceRole::Input, now_ms, slice, read_ms)))
+            let slices = vec![(SourceOf::Input, slice)];
+            Ok(Next::Batch(Plan { read_ms, slices, ..plan(query, BatchKind::Input, now_ms) }))
         }
         None => without_rows(query),
     }
 }
 
-fn bootstrap(query: &mut Query) -> Result<Next, QueryError> {
+fn bootstrap(query: &mut Query, step: usize) -> Result<Next, QueryError> {
     let watch = Stopwatch::start();
-    let limits = query.settings.read;
-    let Some(source) = &mut query.initial_state else { return Ok(Next::Nothing(Step::Idle)) };
-    let slice = source.next(&limits).map_err(|error| query.source_failed(SourceRole::InitialState, error))?;
+    let (limits, of) = (query.settings.read, SourceOf::InitialState { step });
+    let slice = query.source(of).next(&limits).map_err(|error| query.source_failed(of, error))?;
     let read_ms = watch.elapsed().as_secs_f64() * 1e3;
-    let done = slice.is_none() || query.initial_state.as_ref().is_some_and(|source| source.outlook() == Outlook::Ended);
+    let done = slice.is_none() || query.source(of).outlook() == Outlook::Ended;
     let now_ms = query.now_ms().ok_or(QueryError::ClockExhausted { batch_id: query.head.next_batch() })?;
-    let slice = slice.unwrap_or_default();
-    let mut plan = plan(query, BatchKind::Bootstrap, SourceRole::InitialState, now_ms, slice, read_ms);
-    plan.bootstrap = if done { Bootstrap::Done } else { Bootstrap::Running };
-    Ok(Next::Batch(plan))
+    let reached = if done { Bootstrap::Done } else { Bootstrap::Running };
+    Ok(Next::Batch(Plan {
+        bootstraps: Some((step, reached)),
+        slices: vec![(of, slice.unwrap_or_default())],
+        read_ms,
+        ..plan(query, BatchKind::Bootstrap, now_ms)
+    }))
 }
 
 fn without_rows(query: &mut Query) -> Result<Next, QueryError> {
@@ -73,8 +107,7 @@ fn without_rows(query: &mut Query) -> Result<Next, QueryError> {
             return Ok(Next::Nothing(Step::Waiting));
         }
         query.rowless.begin();
-        let plan = plan(query, BatchKind::Rowless, SourceRole::Input, now_ms, Slice::default(), 0.0);
-        return Ok(Next::Batch(plan));
+        return Ok(Next::Batch(plan(query, BatchKind::Rowless, now_ms)));
     }
     leave_out(query)?;
     Ok(Next::Nothing(match query.input.outlook() {
@@ -89,42 +122,50 @@ fn without_rows(query: &mut Query) -> Result<Next, QueryError> {
 
 /// Whether a batch without rows has something to do. Event time goes on also where a script of times has ended.
 fn due(query: &mut Query, now_ms: Option<i64>) -> bool {
-    let timer = query.due.earliest_timer_ms();
-    match query.pipeline.info.time_mode {
-        TimeMode::None => false,
-        TimeMode::ProcessingTime => {
-            now_ms.is_some_and(|now_ms| timer.is_some_and(|at| at <= now_ms) || sweep_due(query, now_ms))
+    let watermark_ms = query.head.watermark.next_ms();
+    if query.fires_in_event_time() && watermark_ms > query.head.watermark.last_ms() {
+        query.rowless.reset();
+    }
+    let due_by_clock = now_ms.is_some_and(|now_ms| {
+        query.steps.iter().any(|step| timer_due_by_clock(query, step, now_ms) || sweep_due(query, step, now_ms))
+    });
+    if due_by_clock {
+        return true;
+    }
+    let in_event_time = query.steps.iter().filter(|step| step.pipeline.info.time_mode == TimeMode::EventTime);
+    let earliest_ms = in_event_time.filter_map(|step| step.due.earliest_timer_ms()).min();
+    match earliest_ms.filter(|&at_ms| at_ms <= watermark_ms) {
+        Some(at_ms) if query.rowless.in_a_row() >= ROWLESS_IN_EVENT_TIME_MAX => {
+            query.rowless.warn_once(at_ms);
+            false
         }
-        TimeMode::EventTime => {
-            let watermark_ms = query.head.watermark.next_ms();
-            if watermark_ms > query.head.watermark.last_ms() {
-                query.rowless.reset();
-            }
-            let due = timer.filter(|&at| at <= watermark_ms);
-            if let Some(at_ms) = due
-                && query.rowless.in_a_row() >= ROWLESS_IN_EVENT_TIME_MAX
-            {
-                query.rowless.warn_once(at_ms);
-                return false;
-            }
-            due.is_some()
-        }
+        earliest_ms => earliest_ms.is_some(),
     }
 }
 
+/// A timer of the clock that re-arms itself must not keep a query from ending that goes on in event time only.
+fn timer_due_by_clock(query: &Query, step: &RunningStep, now_ms: i64) -> bool {
+    let ends = query.settings.trigger == Trigger::AvailableNow && query.fires_in_event_time();
+    step.pipeline.info.time_mode == TimeMode::ProcessingTime
+        && step.due.earliest_timer_ms().is_some_and(|at_ms| at_ms <= now_ms)
+        && !(ends && query.rowless.in_a_row() > 0)
+}
+
 /// Expired state alone wakes a query only now and then; a query that ends leaves it for the next start.
-fn sweep_due(query: &Query, now_ms: i64) -> bool {
-    query.settings.trigger != Trigger::AvailableNow
-        && query.due.earliest_ttl_ms().is_some_and(|at| at <= now_ms)
+fn sweep_due(query: &Query, step: &RunningStep, now_ms: i64) -> bool {
+    step.pipeline.info.time_mode == TimeMode::ProcessingTime
+        && query.settings.trigger != Trigger::AvailableNow
+        && step.due.earliest_ttl_ms().is_some_and(|at_ms| at_ms <= now_ms)
         && now_ms.saturating_sub(query.head.last_time_ms)
             >= i64::try_from(query.settings.ttl_sweep_ms).unwrap_or(i64::MAX)
 }
 
 /// A drained source ends a query, unless timers of the clock are still to come and the trigger goes on.
 fn waits_for_timers(query: &Query) -> bool {
-    query.settings.trigger != Trigger::AvailableNow
-        && query.pipeline.info.time_mode == TimeMode::ProcessingTime
-        && query.due.earliest_timer_ms().is_some()
+    let waits = |step: &RunningStep| {
+        step.pipeline.info.time_mode == TimeMode::ProcessingTime && step.due.earliest_timer_ms().is_some()
+    };
+    query.settings.trigger != Trigger::AvailableNow && query.steps.iter().any(waits)
 }
 
 /// A batch that does not run because it has no rows still counts for lateness.
@@ -139,12 +180,12 @@ fn leave_out(query: &mut Query) -> Result<(), QueryError> {
     Ok(())
 }
 
-fn plan(query: &Query, kind: BatchKind, role: SourceRole, now_ms: i64, slice: Slice, read_ms: f64) -> Plan {
+/// A batch that has read nothing.
+fn plan(query: &Query, kind: BatchKind, now_ms: i64) -> Plan {
     Plan {
         batch_id: query.head.next_batch(),
         kind,
-        role,
-        bootstrap: query.head.bootstrap,
+        bootstraps: None,
         time: TimerValues {
             processing_time_ms: now_ms,
             watermark_ms: match kind {
@@ -152,7 +193,8 @@ fn plan(query: &Query, kind: BatchKind, role: SourceRole, now_ms: i64, slice: Sl
                 BatchKind::Input | BatchKind::Rowless => query.head.watermark.next_ms(),
             },
         },
-        slice,
-        read_ms,
+        slices: Vec::new(),
+        rejected_between: Vec::new(),
+        read_ms: 0.0,
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::commit::{CommitHeader, SinkRole};
+use super::query::Query;
 use crate::state::SessionMetrics;
 
 /// One batch. Times in milliseconds.
@@ -74,6 +76,12 @@ pub struct EventTime {
 pub struct StateOperator {
     /// Always `transformWithState`.
     pub operator_name: &'static str,
+    /// The step's name.
+    pub step: String,
+    /// Rows that it was given, late ones not counted.
+    pub num_input_rows: u64,
+    /// Rows that it emitted.
+    pub num_output_rows: u64,
     /// Keys of value and list states and entries of map states, over all variables.
     pub num_rows_total: u64,
     /// Rows dropped because they came too late.
@@ -86,6 +94,13 @@ pub struct StateOperator {
     /// Fuel burnt, where it is metered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
+}
+
+/// What only the workers of a step know of a batch.
+pub(super) struct StepMetrics {
+    pub(super) metrics: SessionMetrics,
+    pub(super) fuel: Option<u64>,
+    pub(super) variables_dropped: u64,
 }
 
 /// One source.
@@ -110,4 +125,52 @@ pub struct SinkProgress {
     pub description: String,
     /// Rows published.
     pub num_output_rows: u64,
+}
+
+/// What a committed batch did.
+pub(super) fn report(
+    query: &Query,
+    header: &CommitHeader,
+    metrics: Vec<StepMetrics>,
+    durations: Durations,
+) -> Progress {
+    let rows: u64 = header.sources.iter().map(|source| source.rows).sum();
+    let steps = header.steps.iter().zip(metrics).map(|(step, of)| StateOperator {
+        operator_name: "transformWithState",
+        step: step.name.clone(),
+        num_input_rows: step.rows_in,
+        num_output_rows: step.rows_out,
+        num_rows_total: step.state_rows,
+        num_rows_dropped_by_watermark: step.late,
+        metrics: of.metrics,
+        num_deleted_state_vars: of.variables_dropped,
+        fuel: of.fuel,
+    });
+    let sources = header.sources.iter().map(|source| SourceProgress {
+        description: source.source.clone(),
+        num_input_rows: source.rows,
+        num_rejected_rows: source.rejected,
+        num_input_bytes: source.bytes,
+    });
+    Progress {
+        id: query.query_id.clone(),
+        run_id: header.run_id.clone(),
+        name: query.settings.name.clone(),
+        batch_id: header.batch_id,
+        batch_time_ms: header.time.processing_time_ms,
+        num_input_rows: rows,
+        processed_rows_per_second: rows as f64 / (durations.trigger_execution / 1e3).max(1e-6),
+        duration_ms: durations,
+        event_time: EventTime {
+            watermark_ms: header.time.watermark_ms,
+            late_watermark_ms: header.late_watermark_ms,
+            max_ms: header.event_time_max_us.map(|max_us| max_us.div_euclid(1000)),
+        },
+        state_operators: steps.collect(),
+        sources: sources.collect(),
+        sink: SinkProgress {
+            description: query.output.sink.describe(),
+            num_output_rows: header.sink(SinkRole::Output).map_or(0, |part| part.rows),
+        },
+    }
 }

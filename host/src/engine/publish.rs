@@ -7,24 +7,27 @@ use super::commit::{Commit, SinkCommit, SinkRole, StagedAt};
 use super::error::QueryError;
 use super::faults;
 use super::query::{Outlet, Query};
-use super::setup::Pending;
+use super::setup::Dropped;
 use super::sink::{Ledger, Publication, Staged};
 use crate::log::RecordRef;
-use crate::state::{Applied, Store};
+use crate::state::{Applied, Changes, Store};
 
 /// Publishes a batch that has just been committed, and moves the query behind it.
 pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {
     for outlet in std::iter::once(&mut query.output).chain(&mut query.quarantine) {
-        publish_to(&query.checkpoint, outlet, &query.pipeline.info.query_id, commit)?;
+        publish_to(&query.checkpoint, outlet, &query.query_id, commit)?;
     }
     apply(query.store.as_ref(), commit)?;
-    let due = Arc::make_mut(&mut query.due);
-    for changes in &commit.changes {
-        due.apply(changes)?;
+    for step in &mut query.steps {
+        let due = Arc::make_mut(&mut step.due);
+        for changes in &commit.changes {
+            due.apply(changes)?;
+        }
+        due.refresh(query.store.as_ref())?;
+        step.dropped = Dropped::default();
     }
-    due.refresh(query.store.as_ref())?;
     query.head.commit(&commit.header, query.settings.watermark.as_ref());
-    query.pending = Pending::default();
+    query.pending_meta = Changes::default();
     query.keep_snapshots(commit, at)
 }
 

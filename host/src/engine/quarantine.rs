@@ -23,15 +23,16 @@ pub fn schema() -> Result<Schema, QueryError> {
 ///
 /// # Errors
 /// Never for rows that a source made.
-pub fn rows(batch_id: u64, rejected: &[RejectedRow]) -> Result<Option<RecordBatch>, QueryError> {
+pub fn rows(batch_id: u64, rejected: &[&RejectedRow]) -> Result<Option<RecordBatch>, QueryError> {
     if rejected.is_empty() {
         return Ok(None);
     }
     let batch_id = i64::try_from(batch_id).unwrap_or(i64::MAX);
-    let text =
-        |of: fn(&RejectedRow) -> &str| -> ArrayRef { Arc::new(StringArray::from_iter_values(rejected.iter().map(of))) };
+    let text = |of: fn(&RejectedRow) -> &str| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(rejected.iter().map(|row| of(row))))
+    };
     let number = |of: &dyn Fn(&RejectedRow) -> i64| -> ArrayRef {
-        Arc::new(Int64Array::from_iter_values(rejected.iter().map(of)))
+        Arc::new(Int64Array::from_iter_values(rejected.iter().map(|row| of(row))))
     };
     let columns = vec![
         number(&|_| batch_id),

@@ -14,25 +14,23 @@ use super::operator::{Operator, TimeMode};
 use super::pipeline::Pipeline;
 use super::progress::Progress;
 use super::recovery::{self, Recovered};
-use super::settings::{QuerySettings, Trigger};
-use super::setup::Pending;
+use super::settings::{ONLY_SOURCE, QuerySettings, Trigger};
+use super::setup::Dropped;
 use super::sink::Sink;
 use super::snapshots::Snapshots;
 use super::source::{Source, SourceError};
 use crate::clock::{Clock, Stopwatch};
 use crate::disk::Disk;
 use crate::log::{QueryLog, RecordRef};
-use crate::record::RowLayout;
-use crate::state::{DueIndex, Store};
+use crate::record::{RowLayout, Schema};
+use crate::state::{Changes, DueIndex, Store};
 
 /// What a query is made of.
 pub struct Parts {
-    /// What processes the rows.
-    pub operator: Arc<dyn Operator>,
+    /// What processes the rows, in the order of the steps in the settings.
+    pub steps: Vec<StepParts>,
     /// Where they come from.
     pub input: Box<dyn Source>,
-    /// State to begin with.
-    pub initial_state: Option<Box<dyn Source>>,
     /// Where emitted rows go.
     pub sink: Box<dyn Sink>,
     /// Where malformed rows go, if the policy is to keep them.
@@ -45,6 +43,14 @@ pub struct Parts {
     pub checkpoint: PathBuf,
     /// Where state lives.
     pub store: StoreKind,
+}
+
+/// What a step is made of.
+pub struct StepParts {
+    /// What processes the rows.
+    pub operator: Arc<dyn Operator>,
+    /// State to begin with.
+    pub initial_state: Option<Box<dyn Source>>,
 }
 
 /// Where state lives.
@@ -76,21 +82,38 @@ pub(super) struct Outlet {
     pub(super) layout: RowLayout,
 }
 
+/// A step that runs.
+pub(super) struct RunningStep {
+    pub(super) pipeline: Pipeline,
+    pub(super) due: Arc<DueIndex>,
+    pub(super) initial_state: Option<Box<dyn Source>>,
+    /// What goes with the next commit.
+    pub(super) dropped: Dropped,
+}
+
+/// One of the sources of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SourceOf {
+    Input,
+    InitialState { step: usize },
+}
+
 /// A query, open: it holds the lock of its checkpoint.
 pub struct Query {
     pub(super) settings: QuerySettings,
-    pub(super) pipeline: Pipeline,
+    pub(super) query_id: String,
+    pub(super) run_id: String,
+    /// At least one.
+    pub(super) steps: Vec<RunningStep>,
     pub(super) input: Box<dyn Source>,
-    pub(super) initial_state: Option<Box<dyn Source>>,
     pub(super) output: Outlet,
     pub(super) quarantine: Option<Outlet>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) log: QueryLog,
     pub(super) store: Arc<dyn Store>,
-    pub(super) due: Arc<DueIndex>,
     pub(super) head: Head,
-    /// What goes with the next commit beside the batch itself.
-    pub(super) pending: Pending,
+    /// Changes of the catalog that go with the next commit.
+    pub(super) pending_meta: Changes,
     pub(super) key_groups: u16,
     pub(super) ranges: Vec<Range<u16>>,
     pub(super) rowless: Rowless,
@@ -162,7 +185,7 @@ impl Query {
 
     /// Stable over restarts.
     pub fn id(&self) -> &str {
-        &self.pipeline.info.query_id
+        &self.query_id
     }
 
     /// What opening it found and did.
@@ -180,23 +203,29 @@ impl Query {
         self.store.as_ref()
     }
 
-    /// Schema of the grouping key.
-    pub fn key_schema(&self) -> &crate::record::Schema {
-        &self.pipeline.plan.key
+    /// Name of each step, and the schema of its grouping key.
+    pub fn steps(&self) -> impl Iterator<Item = (&str, &Schema)> {
+        self.steps.iter().map(|step| (step.pipeline.settings.name.as_str(), &step.pipeline.plan.key))
     }
 
     /// Schema of the emitted rows.
-    pub fn output_schema(&self) -> &crate::record::Schema {
-        &self.pipeline.plan.output
+    pub fn output_schema(&self) -> &Schema {
+        self.output.layout.schema()
     }
 
     pub(super) fn fires_in_event_time(&self) -> bool {
-        self.pipeline.info.time_mode == TimeMode::EventTime
+        self.steps.iter().any(|step| step.pipeline.info.time_mode == TimeMode::EventTime)
     }
 
-    /// Whether the initial state has not been read to its end.
+    /// Whether an initial state has not been read to its end.
     pub fn bootstrapping(&self) -> bool {
-        self.initial_state.is_some() && self.head.bootstrap != Bootstrap::Done
+        (0..self.steps.len()).any(|number| self.bootstraps(number))
+    }
+
+    /// Whether the initial state of a step has not been read to its end.
+    pub(super) fn bootstraps(&self, number: usize) -> bool {
+        let has_initial_state = self.steps.get(number).is_some_and(|step| step.initial_state.is_some());
+        has_initial_state && self.head.step(number).bootstrap != Bootstrap::Done
     }
 
     /// The time of the next batch, never before that of the last.
@@ -204,15 +233,28 @@ impl Query {
         Some(self.clock.now_ms(self.head.next_batch())?.max(self.head.last_time_ms))
     }
 
-    pub(super) fn source_name(&self, role: SourceRole) -> String {
-        match (role, &self.initial_state) {
-            (SourceRole::InitialState, Some(source)) => source.describe(),
-            _ => self.input.describe(),
+    pub(super) fn source(&mut self, of: SourceOf) -> &mut dyn Source {
+        if let SourceOf::InitialState { step } = of
+            && let Some(source) = self.steps.get_mut(step).and_then(|step| step.initial_state.as_mut())
+        {
+            return source.as_mut();
         }
+        self.input.as_mut()
     }
 
-    pub(super) fn source_failed(&self, role: SourceRole, source: SourceError) -> QueryError {
-        QueryError::Source { source_name: self.source_name(role), source }
+    /// A source's role and name, and what it is for people.
+    pub(super) fn source_identity(&self, of: SourceOf) -> (SourceRole, &str, String) {
+        if let SourceOf::InitialState { step } = of
+            && let Some(step) = self.steps.get(step)
+            && let Some(source) = &step.initial_state
+        {
+            return (SourceRole::InitialState, &step.pipeline.settings.name, source.describe());
+        }
+        (SourceRole::Input, ONLY_SOURCE, self.input.describe())
+    }
+
+    pub(super) fn source_failed(&self, of: SourceOf, source: SourceError) -> QueryError {
+        QueryError::Source { source_name: self.source_identity(of).2, source }
     }
 
     pub(super) fn keep_snapshots(&mut self, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {
@@ -227,11 +269,12 @@ impl Query {
 }
 
 /// Keys of a source's bookkeeping begin with this.
-pub(super) fn bookkeeping_prefix(role: SourceRole) -> &'static [u8] {
-    match role {
-        SourceRole::Input => b"source/input/",
-        SourceRole::InitialState => b"source/initial-state/",
-    }
+pub(super) fn bookkeeping_prefix(role: SourceRole, name: &str) -> Vec<u8> {
+    let role = match role {
+        SourceRole::Input => "input",
+        SourceRole::InitialState => "initial-state",
+    };
+    format!("source/{role}/{name}/").into_bytes()
 }
 
 /// Batches without rows in a row.

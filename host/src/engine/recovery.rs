@@ -8,17 +8,16 @@ use std::sync::Arc;
 
 use super::catch_up::{LastRun, catch_up, refuse_pending};
 use super::checkpoint::{Checkpoint, NewCheckpoint};
-use super::commit::{Bootstrap, SinkRole, SourceRole};
+use super::commit::{Bootstrap, SinkRole, SourceRole, StepCommit};
 use super::error::QueryError;
 use super::faults;
 use super::history::History;
-use super::operator::OperatorPlan;
 use super::pipeline::worker_ranges;
 use super::quarantine;
-use super::query::{Outlet, Parts, Query, Rowless, StoreKind, bookkeeping_prefix};
+use super::query::{Outlet, Parts, Query, Rowless, RunningStep, StoreKind, bookkeeping_prefix};
 use super::rebuild::{self, Prefer, apply_up_to};
-use super::settings::{BadRows, QuerySettings};
-use super::setup::{Schemas, Setup};
+use super::settings::{BadRows, ONLY_SOURCE, QuerySettings};
+use super::setup::{self, Schemas, Setup};
 use super::snapshots::Snapshots;
 use super::source::Source;
 use crate::record::{RowLayout, Schema};
@@ -44,19 +43,21 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     let wanted = NewCheckpoint { name: settings.name.clone(), seed: settings.seed, key_groups: settings.key_groups };
     let checkpoint = Checkpoint::open(Arc::clone(&parts.disk), &parts.checkpoint, &wanted)?;
     let key_groups = checkpoint.metadata().key_groups;
-    let schemas = Schemas {
-        input: parts.input.schema().clone(),
-        initial_state: parts.initial_state.as_ref().map(|source| source.schema().clone()),
-    };
-    let setup = Setup::new(&settings, parts.operator, schemas, checkpoint.metadata())?;
-    let plan = Arc::clone(&setup.plan);
+    let (operators, mut initial_states): (Vec<_>, Vec<_>) =
+        parts.steps.into_iter().map(|step| (step.operator, step.initial_state)).unzip();
+    let schema = |source: &Option<Box<dyn Source>>| source.as_ref().map(|source| source.schema().clone());
+    let schemas =
+        Schemas { input: parts.input.schema().clone(), initial_states: initial_states.iter().map(schema).collect() };
+    let chain = setup::chain(&settings, &operators, &schemas, checkpoint.metadata())?;
 
     let (log, history) = History::open(&checkpoint, settings.watermark.as_ref())?;
     let head = &history.head;
-    refuse_other_settings(&settings, &history, &plan, parts.initial_state.is_some())?;
+    refuse_other_steps(&settings, &history, &chain)?;
     faults::point("recovery.log-open");
-    if let (StoreKind::Rocks, Some(program)) = (parts.store, setup.operator.artifact()) {
-        checkpoint.keep_program(&setup.operator.identity(), program)?;
+    for setup in &chain {
+        if let (StoreKind::Rocks, Some(program)) = (parts.store, setup.operator.artifact()) {
+            checkpoint.keep_program(&setup.operator.identity(), program)?;
+        }
     }
 
     let mut recovered = Recovered { new: checkpoint.is_new(), last_batch: head.last_batch, ..Recovered::default() };
@@ -67,8 +68,11 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     let last_run = if is_clean { LastRun::Clean } else { LastRun::Cut };
     recovered.applied = apply_up_to(store.as_ref(), &history, history.now())?;
     faults::point("recovery.state-applied");
+    let query_id = checkpoint.metadata().query_id.clone();
+    let run_id = chain.first().map(|first| first.info.run_id.clone()).unwrap_or_default();
 
-    let mut output = Outlet { role: SinkRole::Output, sink: parts.sink, layout: RowLayout::new(&plan.output) };
+    let output_schema = chain.last().map(|last| last.plan.output.clone()).unwrap_or_default();
+    let mut output = Outlet { role: SinkRole::Output, sink: parts.sink, layout: RowLayout::new(&output_schema) };
     let mut quarantine = match (settings.bad_rows, parts.quarantine) {
         (BadRows::Quarantine, Some(sink)) => {
             let layout = RowLayout::new(&quarantine::schema()?);
@@ -83,7 +87,7 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
         (BadRows::Fail | BadRows::Skip, _) => None,
     };
     for outlet in std::iter::once(&mut output).chain(&mut quarantine) {
-        recovered.published += catch_up(&checkpoint, outlet, &setup.info.query_id, &history, last_run)?;
+        recovered.published += catch_up(&checkpoint, outlet, &query_id, &history, last_run)?;
     }
     if quarantine.is_none() {
         refuse_pending(&history, SinkRole::Quarantine, "none", last_run)?;
@@ -91,76 +95,100 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     faults::point("recovery.published");
     checkpoint.keep_staged(&history.staged())?;
 
-    let (variables, pending) = setup.declare_variables(store.as_ref())?;
-    let due = DueIndex::load(store.as_ref(), setup.info.step, key_groups)?;
-
-    let columns = setup.input_columns()?;
-    restore_source(parts.input.as_mut(), &columns, SourceRole::Input, store.as_ref(), head.input.as_ref())?;
-    if let (Some(source), Some(columns)) = (&mut parts.initial_state, setup.initial_columns()?) {
-        let last = head.initial_state.as_ref();
-        restore_source(source.as_mut(), &columns, SourceRole::InitialState, store.as_ref(), last)?;
+    let declared = setup::declare_variables(&chain, store.as_ref())?;
+    let last = history.head.last_read(SourceRole::Input, ONLY_SOURCE);
+    if let Some(first) = chain.first() {
+        let prefix = bookkeeping_prefix(SourceRole::Input, ONLY_SOURCE);
+        restore_source(parts.input.as_mut(), &first.input_columns, &prefix, store.as_ref(), last)?;
     }
-
-    let pipeline = setup.pipeline(variables, &settings, checkpoint.tmp_dir());
+    initial_states.resize_with(chain.len(), || None);
+    let mut steps = Vec::new();
+    for ((setup, variables), (initial_state, dropped)) in
+        chain.into_iter().zip(declared.variables).zip(initial_states.into_iter().zip(declared.dropped))
+    {
+        let mut initial_state = initial_state;
+        if let (Some(source), Some(columns)) = (&mut initial_state, &setup.initial_columns) {
+            let name = &setup.settings.name;
+            let last = history.head.last_read(SourceRole::InitialState, name);
+            let prefix = bookkeeping_prefix(SourceRole::InitialState, name);
+            restore_source(source.as_mut(), columns, &prefix, store.as_ref(), last)?;
+        }
+        let due = Arc::new(DueIndex::load(store.as_ref(), setup.info.step, key_groups)?);
+        let pipeline = setup.pipeline(variables, checkpoint.tmp_dir())?;
+        steps.push(RunningStep { pipeline, due, initial_state, dropped });
+    }
     let History { head, batches, .. } = history;
     Ok(Query {
         ranges: worker_ranges(key_groups, settings.workers),
         snapshots: rocks
             .map(|rocks| Snapshots::new(rocks, checkpoint.snapshots(), settings.retention, snapshot_batch, batches)),
-        due: Arc::new(due),
         rowless: Rowless::default(),
         clock: parts.clock,
         input: parts.input,
-        initial_state: parts.initial_state,
         poisoned: false,
         committing: false,
         settings,
-        pipeline,
+        query_id,
+        run_id,
+        steps,
         output,
         quarantine,
         log,
         store,
         head,
-        pending,
+        pending_meta: declared.changes,
         key_groups,
         recovered,
         checkpoint,
     })
 }
 
-/// A checkpoint goes on only with the settings that its state was made by.
-fn refuse_other_settings(
-    settings: &QuerySettings,
-    history: &History,
-    plan: &OperatorPlan,
-    has_initial_state: bool,
-) -> Result<(), QueryError> {
+/// A checkpoint goes on only with the steps that its state was made by, and with their settings.
+fn refuse_other_steps(settings: &QuerySettings, history: &History, chain: &[Setup]) -> Result<(), QueryError> {
     let Some(last) = &history.last else { return Ok(()) };
-    if let Some(step) = last.steps.first() {
-        for (what, before, now) in [
-            ("time mode", format!("{:?}", step.time_mode), format!("{:?}", settings.time_mode)),
-            ("output mode", format!("{:?}", step.output_mode), format!("{:?}", settings.output_mode)),
-        ] {
-            if before != now {
-                return Err(QueryError::mismatch(
-                    "STATE_STORE_INVALID_CONFIG_AFTER_RESTART",
-                    format!(
-                        "the {what} was {before} in this checkpoint and is {now} now; it cannot change. Go back, or start with a new checkpoint."
-                    ),
-                ));
-            }
-        }
-        if step.key != plan.key.to_string() {
+    let names = |names: &mut dyn Iterator<Item = &String>| names.map(String::as_str).collect::<Vec<_>>().join(", ");
+    let before = names(&mut last.steps.iter().map(|step| &step.name));
+    let now = names(&mut settings.steps.iter().map(|step| &step.name));
+    if before != now {
+        return Err(QueryError::mismatch(
+            "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
+            format!(
+                "the steps were {before} in this checkpoint and are {now} now; names and order cannot change. Go back, or \
+                 start with a new checkpoint."
+            ),
+        ));
+    }
+    for (before, setup) in last.steps.iter().zip(chain) {
+        refuse_other_settings(before, setup).map_err(|error| settings.in_step(&before.name, error))?;
+    }
+    Ok(())
+}
+
+fn refuse_other_settings(before: &StepCommit, setup: &Setup) -> Result<(), QueryError> {
+    let Setup { settings, plan, info, .. } = setup;
+    for (what, before, now) in [
+        ("time mode", format!("{:?}", before.time_mode), format!("{:?}", settings.time_mode)),
+        ("output mode", format!("{:?}", before.output_mode), format!("{:?}", settings.output_mode)),
+    ] {
+        if before != now {
             return Err(QueryError::mismatch(
-                "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+                "STATE_STORE_INVALID_CONFIG_AFTER_RESTART",
                 format!(
-                    "the grouping key was {} in this checkpoint and is {} now; it cannot change. Is it the checkpoint of another query?",
-                    step.key, plan.key
+                    "the {what} was {before} in this checkpoint and is {now} now; it cannot change. Go back, or start with a new checkpoint."
                 ),
             ));
         }
     }
-    match (last.bootstrap, has_initial_state) {
+    if before.key != plan.key.to_string() {
+        return Err(QueryError::mismatch(
+            "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+            format!(
+                "the grouping key was {} in this checkpoint and is {} now; it cannot change. Is it the checkpoint of another query?",
+                before.key, plan.key
+            ),
+        ));
+    }
+    match (before.bootstrap, info.initial_state.is_some()) {
         (Bootstrap::None, true) => Err(QueryError::mismatch(
             "INITIAL_STATE_TOO_LATE",
             "this checkpoint has run without an initial state; it can be given only to a new one",
@@ -199,14 +227,13 @@ fn open_store(
 fn restore_source(
     source: &mut dyn Source,
     columns: &Schema,
-    role: SourceRole,
+    prefix: &[u8],
     store: &dyn Store,
     last: Option<&super::source::SourceRange>,
 ) -> Result<(), QueryError> {
     let name = source.describe();
     let failed = |error| QueryError::Source { source_name: name.clone(), source: error };
     source.project(columns).map_err(failed)?;
-    let prefix = bookkeeping_prefix(role);
     let mut bookkeeping = Vec::new();
     let end = prefix.iter().copied().chain(std::iter::once(u8::MAX)).collect::<Vec<_>>();
     store.scan(Family::Meta, prefix, &end, &mut |key, value| {

@@ -5,39 +5,45 @@
 //! the processor (kept in the checkpoint), its parameters, the clock, the watermarks, the shares of the workers, the
 //! limits. Deadlines and fuel do not decide, so that a busy machine does not make a replay differ.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
+
 use super::checkpoint::{Checkpoint, CheckpointError};
-use super::commit::{BatchKind, Commit, CommitHeader, SinkRole, SourceCommit, SourceRole, StepCommit};
+use super::commit::{Commit, CommitHeader, SinkRole, SourceCommit, SourceRole, StepCommit};
 use super::error::QueryError;
+use super::handover::{HandedOver, hand_over};
 use super::history::History;
-use super::operator::{Operator, OperatorError, TimeMode};
-use super::pipeline::{BatchWork, Done, Pipeline, Runs, Share};
+use super::operator::{Operator, OperatorError};
+use super::pipeline::{BatchWork, Pipeline, Runs, Share};
 use super::publish;
 use super::rebuild::{self, Prefer, refuse_gap};
-use super::route::{LateRows, Routed};
-use super::settings::QuerySettings;
-use super::setup::{Schemas, Setup};
-use super::source::{Slice, Source};
+use super::route::Routed;
+use super::settings::{QuerySettings, StepSettings};
+use super::setup::{self, Declared, Schemas, Setup};
+use super::source::Source;
 use super::stage::digest_output;
+use super::step_done::StepDone;
 use crate::disk::Disk;
 use crate::record::{RowLayout, Schema};
 use crate::state::{Changes, DueIndex, RocksStore, Store};
 
-/// From a program's identity, for errors, and its bytes to a processor.
-pub type LoadProgram = Box<dyn Fn(&str, &[u8]) -> Result<Arc<dyn Operator>, OperatorError>>;
+/// From the number of a step, a program's identity, for errors, and its bytes to a processor.
+pub type LoadProgram = Box<dyn Fn(usize, &str, &[u8]) -> Result<Arc<dyn Operator>, OperatorError>>;
 
 /// What a replay works on.
 pub struct ReplayParts {
-    /// The processor at hand. Batches that ran another one are replayed with that, if the checkpoint has kept it.
-    pub operator: Arc<dyn Operator>,
+    /// The processors at hand, step after step. Batches that ran another one are replayed with that, if the checkpoint
+    /// has kept it.
+    pub operators: Vec<Arc<dyn Operator>>,
     /// Makes a processor of a program that the checkpoint has kept.
     pub load: LoadProgram,
     /// The input that was read.
     pub input: Box<dyn Source>,
-    /// The initial state that was read.
-    pub initial_state: Option<Box<dyn Source>>,
+    /// The initial state that was read, of each step.
+    pub initial_states: Vec<Option<Box<dyn Source>>>,
     /// Durable I/O.
     pub disk: Arc<dyn Disk>,
     /// The checkpoint's folder.
@@ -65,12 +71,14 @@ pub struct Compared {
     pub rows_in: u64,
     /// Rows that it emitted, as recorded.
     pub rows_out: u64,
-    /// What is not as recorded; empty: all is.
+    /// The first step that is not as recorded; the steps after it had other input, and are not looked at.
+    pub step: Option<String>,
+    /// What of it is not as recorded; empty: all is.
     pub differences: Vec<Difference>,
 }
 
 /// What of a batch is not as recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Difference {
     /// The packed rows that the processor was sent.
@@ -128,12 +136,12 @@ pub fn replay(
     let history = History::view(&checkpoint, settings.watermark.as_ref())?;
     let (store, beginning) = restore(&checkpoint, &history, &parts.scratch.join("live"))?;
 
-    let mut sources = Sources { input: parts.input, initial_state: parts.initial_state, changed };
+    let mut sources = Sources { input: parts.input, initial_states: parts.initial_states, changed };
     sources.verify(history.headers_after(beginning.after_batch))?;
     let mut replay = Replay {
         settings,
         checkpoint: &checkpoint,
-        operator: parts.operator,
+        operators: parts.operators,
         load: parts.load,
         spill_folder: parts.scratch,
         prepared: None,
@@ -141,14 +149,8 @@ pub fn replay(
     observer.begins(&beginning);
     for commit in history.commits_after(beginning.after_batch) {
         let commit = commit?;
-        let compared = match commit.header.steps.first() {
-            Some(step) => replay.prepared_for(&commit.header, step, &mut sources, store.as_ref())?.run(
-                &store,
-                &mut sources,
-                &commit,
-            )?,
-            None => Compared::of(&commit.header, Vec::new()),
-        };
+        let prepared = replay.prepared_for(&commit.header, &mut sources, store.as_ref())?;
+        let compared = prepared.run(&store, &mut sources, &commit)?;
         // The recorded changes, so that one difference does not hide behind another.
         publish::apply(store.as_ref(), &commit)?;
         observer.compared(&compared);
@@ -178,96 +180,103 @@ fn restore(checkpoint: &Checkpoint, history: &History, live: &Path) -> Result<(A
     Ok((Arc::new(store), beginning))
 }
 
-/// Knows what each batch runs on, which is prepared anew whenever the processor or its parameters are others than in the
+/// Knows what each batch runs on, which is prepared anew whenever a processor or its parameters are others than in the
 /// batch before.
 struct Replay<'a> {
     settings: &'a QuerySettings,
     checkpoint: &'a Checkpoint,
-    operator: Arc<dyn Operator>,
+    operators: Vec<Arc<dyn Operator>>,
     load: LoadProgram,
     spill_folder: PathBuf,
     prepared: Option<Prepared>,
 }
 
-/// A processor in its query, as one or more batches had it.
+/// The processors in their query, as one or more batches had them.
 struct Prepared {
-    pipeline: Pipeline,
-    output: RowLayout,
-    parameters: Vec<(String, String)>,
+    steps: Vec<Pipeline>,
 }
 
 impl Replay<'_> {
     fn prepared_for(
         &mut self,
         header: &CommitHeader,
-        step: &StepCommit,
         sources: &mut Sources,
         store: &dyn Store,
-    ) -> Result<&mut Prepared, QueryError> {
-        let fits = |prepared: &Prepared| {
-            prepared.pipeline.operator.identity() == step.processor && prepared.parameters == step.parameters
-        };
-        let mut prepared = match self.prepared.take().filter(fits) {
+    ) -> Result<&Prepared, QueryError> {
+        let mut prepared = match self.prepared.take().filter(|prepared| prepared.fits(header)) {
             Some(prepared) => prepared,
-            None => self.prepare(header.batch_id, step, sources, store)?,
+            None => self.prepare(header, sources, store)?,
         };
-        Arc::make_mut(&mut prepared.pipeline.info).run_id.clone_from(&header.run_id);
-        prepared.pipeline.output_limits = step.output_limits;
-        prepared.pipeline.state_limits = step.state_limits;
+        for (pipeline, recorded) in prepared.steps.iter_mut().zip(&header.steps) {
+            Arc::make_mut(&mut pipeline.info).run_id.clone_from(&header.run_id);
+            pipeline.output_limits = recorded.output_limits;
+            pipeline.state_limits = recorded.state_limits;
+        }
         Ok(self.prepared.insert(prepared))
     }
 
-    fn prepare(
-        &self,
-        batch_id: u64,
-        step: &StepCommit,
-        sources: &mut Sources,
-        store: &dyn Store,
-    ) -> Result<Prepared, QueryError> {
-        let operator = self.operator_of(batch_id, step)?;
-        let settings = QuerySettings {
-            time_mode: step.time_mode,
-            output_mode: step.output_mode,
-            parameters: step.parameters.iter().cloned().collect(),
-            state: step.state_limits,
-            ..self.settings.clone()
+    fn prepare(&self, header: &CommitHeader, sources: &mut Sources, store: &dyn Store) -> Result<Prepared, QueryError> {
+        let batch_id = header.batch_id;
+        let other = |what: &str, recorded: &dyn Display, now: &dyn Display| {
+            QueryError::mismatch(
+                "REPLAY_OTHER_QUERY",
+                format!(
+                    "the {what} of batch {batch_id} was {recorded}, and with these settings it is {now}; replay the query with its own settings"
+                ),
+            )
         };
-        let setup = Setup::new(&settings, operator, sources.schemas(), self.checkpoint.metadata())?;
-        for (what, recorded, now) in [
-            ("grouping key", &step.key, setup.plan.key.to_string()),
-            ("output", &step.output, setup.plan.output.to_string()),
-        ] {
-            if *recorded != now {
-                return Err(QueryError::mismatch(
-                    "REPLAY_OTHER_QUERY",
-                    format!(
-                        "the {what} of batch {batch_id} was {recorded}, and with these settings it is {now}; replay the query with its own settings"
-                    ),
-                ));
+        if header.steps.len() != self.settings.steps.len() {
+            return Err(other("number of steps", &header.steps.len(), &self.settings.steps.len()));
+        }
+        let (mut steps, mut operators) = (Vec::new(), Vec::new());
+        for (number, (recorded, now)) in header.steps.iter().zip(&self.settings.steps).enumerate() {
+            operators.push(self.operator_of(batch_id, recorded, number)?);
+            steps.push(StepSettings {
+                name: recorded.name.clone(),
+                time_mode: recorded.time_mode,
+                output_mode: recorded.output_mode,
+                output_event_time: recorded.output_event_time.clone(),
+                parameters: recorded.parameters.iter().cloned().collect(),
+                state: recorded.state_limits,
+                ..now.clone()
+            });
+        }
+        let settings = QuerySettings { steps, ..self.settings.clone() };
+        let chain = setup::chain(&settings, &operators, &sources.schemas(), self.checkpoint.metadata())?;
+        for (recorded, Setup { plan, .. }) in header.steps.iter().zip(&chain) {
+            for (what, recorded, now) in [
+                ("grouping key", &recorded.key, plan.key.to_string()),
+                ("output", &recorded.output, plan.output.to_string()),
+            ] {
+                if *recorded != now {
+                    return Err(other(what, recorded, &now));
+                }
             }
         }
-        sources.project(&setup)?;
-        let (variables, _) = setup.declare_variables(store)?;
-        let output = RowLayout::new(&setup.plan.output);
-        let pipeline = setup.pipeline(variables, &settings, self.spill_folder.clone());
-        Ok(Prepared { pipeline, output, parameters: step.parameters.clone() })
+        sources.project(&chain)?;
+        let Declared { variables, .. } = setup::declare_variables(&chain, store)?;
+        let steps = chain.into_iter().zip(variables);
+        let steps = steps.map(|(setup, variables)| setup.pipeline(variables, self.spill_folder.clone()));
+        Ok(Prepared { steps: steps.collect::<Result<_, _>>()? })
     }
 
-    fn operator_of(&self, batch_id: u64, step: &StepCommit) -> Result<Arc<dyn Operator>, QueryError> {
-        let (wanted, at_hand) = (&step.processor, self.operator.identity());
-        if *wanted == at_hand {
-            return Ok(Arc::clone(&self.operator));
+    fn operator_of(&self, batch_id: u64, step: &StepCommit, number: usize) -> Result<Arc<dyn Operator>, QueryError> {
+        let wanted = &step.processor;
+        let at_hand = self.operators.get(number);
+        if let Some(operator) = at_hand.filter(|operator| operator.identity() == *wanted) {
+            return Ok(Arc::clone(operator));
         }
         let Some(program) = self.checkpoint.program(wanted)? else {
             return Err(QueryError::mismatch(
                 "REPLAY_OTHER_PROCESSOR",
                 format!(
                     "batch {batch_id} ran the component {wanted}, which the checkpoint has not kept, and the one given is \
-                     {at_hand}; give the component that it ran"
+                     {}; give the component that it ran",
+                    at_hand.map_or_else(|| "none".to_owned(), |operator| operator.identity())
                 ),
             ));
         };
-        let operator = (self.load)(wanted, &program).map_err(QueryError::Unfit)?;
+        let operator = (self.load)(number, wanted, &program).map_err(QueryError::Unfit)?;
         let found = operator.identity();
         if *wanted != found {
             let defect = format!("what stands there for {wanted} is {found}");
@@ -278,75 +287,92 @@ impl Replay<'_> {
 }
 
 impl Prepared {
+    fn fits(&self, header: &CommitHeader) -> bool {
+        let same = |(pipeline, recorded): (&Pipeline, &StepCommit)| {
+            pipeline.operator.identity() == recorded.processor
+                && pipeline.info.parameters == recorded.parameters
+                && pipeline.settings.output_event_time == recorded.output_event_time
+        };
+        self.steps.len() == header.steps.len() && self.steps.iter().zip(&header.steps).all(same)
+    }
+
+    /// Runs the steps of a batch up to the first that is not as recorded.
     fn run(&self, store: &Arc<dyn Store>, sources: &mut Sources, commit: &Commit) -> Result<Compared, QueryError> {
         let header = &commit.header;
-        let pipeline = &self.pipeline;
-        let read = sources.read(header)?;
-        let routed = self.route(header, &read)?;
-        let (routed_rows, late) = (routed.rows(), routed.late);
-        let ranges: Vec<_> = header.ranges.iter().map(|worker| worker.key_groups.clone()).collect();
-        let shares: Vec<Share> = header
-            .ranges
-            .iter()
-            .zip(routed.into_shares(&ranges, header.key_groups))
-            .map(|(worker, rows)| Share {
-                key_groups: worker.key_groups.clone(),
-                rows,
-                runs: if worker.input_digest.is_some() { Runs::Processor } else { Runs::EvictionOnly },
-            })
-            .collect();
-        // Rows that are late, malformed or of a worker that had none then are sent to nobody, and so in no digest.
-        let sent: usize = shares.iter().map(|share| share.rows.rows.len()).sum();
-        let same_rows = sent as u64 == routed_rows
-            && header
-                .sources
-                .first()
-                .is_none_or(|part| (part.late, part.rejected) == (late, read.rejected.len() as u64));
-        let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
-        let work = BatchWork { batch_id: header.batch_id, kind: header.kind, time: header.time };
-        let done = pipeline.process(store, &due, &work, shares)?;
-        let mut differences = self.compare(header, done)?;
-        if !same_rows && !differences.contains(&Difference::Input) {
-            differences.insert(0, Difference::Input);
-        }
-        Ok(Compared::of(header, differences))
-    }
-
-    fn route(&self, header: &CommitHeader, read: &Slice) -> Result<Routed, QueryError> {
-        if read.batches.is_empty() {
-            return Ok(Routed::default());
-        }
-        match (header.kind, &self.pipeline.initial_routing) {
-            (BatchKind::Bootstrap, Some(routing)) => routing.route(&read.batches, LateRows::Keep),
-            _ => {
-                let late = match self.pipeline.info.time_mode {
-                    TimeMode::EventTime => LateRows::DropUpTo(header.late_watermark_ms),
-                    TimeMode::None | TimeMode::ProcessingTime => LateRows::Keep,
-                };
-                self.pipeline.routing.route(&read.batches, late)
+        let mut read = sources.read(header)?;
+        let mut handed = HandedOver::default();
+        for (number, (pipeline, recorded)) in self.steps.iter().zip(&header.steps).enumerate() {
+            let is_first = read.step.as_ref().map_or(number == 0, |step| *step == recorded.name);
+            let rows = if is_first { std::mem::take(&mut read.batches) } else { std::mem::take(&mut handed.batches) };
+            let (mut done, mut differences) = run_step(store, pipeline, header, recorded, &rows)?;
+            if is_first && !read.rejected_as_recorded {
+                note(&mut differences, Difference::Input);
+            }
+            let layout = RowLayout::new(&pipeline.plan.output);
+            let outputs = std::mem::take(&mut done.outputs);
+            let digest = match self.steps.get(number + 1) {
+                Some(next) => {
+                    handed = hand_over(&recorded.name, &layout, &next.required, outputs)?;
+                    std::mem::take(&mut handed.digest)
+                }
+                None => digest_output(&layout, outputs)?,
+            };
+            if digest != recorded.output_digest {
+                note(&mut differences, Difference::Output);
+            }
+            if Changes::digest(&done.changes) != recorded.state_digest {
+                note(&mut differences, Difference::State);
+            }
+            if !differences.is_empty() {
+                return Ok(Compared { step: Some(recorded.name.clone()), ..Compared::of(header, differences) });
             }
         }
+        Ok(Compared::of(header, Vec::new()))
     }
+}
 
-    fn compare(&self, header: &CommitHeader, done: Vec<Done>) -> Result<Vec<Difference>, QueryError> {
-        let (mut inputs, mut changes, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
-        for worker in done {
-            inputs.push(worker.input_digest.map(|digest| format!("{digest:032x}")));
-            changes.push(worker.changes);
-            outputs.extend(worker.output);
-        }
-        let mut differences = Vec::new();
-        if header.ranges.iter().map(|worker| &worker.input_digest).ne(inputs.iter()) {
-            differences.push(Difference::Input);
-        }
-        let emitted = digest_output(&self.output, outputs)?;
-        if header.sink(SinkRole::Output).is_some_and(|part| part.digest != emitted) {
-            differences.push(Difference::Output);
-        }
-        if header.steps.first().is_some_and(|step| step.state_digest != Changes::digest(&changes)) {
-            differences.push(Difference::State);
-        }
-        Ok(differences)
+/// Runs one step on the workers that it had.
+fn run_step(
+    store: &Arc<dyn Store>,
+    pipeline: &Pipeline,
+    header: &CommitHeader,
+    recorded: &StepCommit,
+    rows: &[RecordBatch],
+) -> Result<(StepDone, Vec<Difference>), QueryError> {
+    let work = BatchWork {
+        batch_id: header.batch_id,
+        kind: header.kind,
+        time: header.time,
+        late_watermark_ms: header.late_watermark_ms,
+    };
+    let routed = if rows.is_empty() { Routed::default() } else { pipeline.route(rows, &work)? };
+    let (routed_rows, late) = (routed.rows(), routed.late);
+    let ranges: Vec<_> = recorded.workers.iter().map(|worker| worker.key_groups.clone()).collect();
+    let shares: Vec<Share> = recorded
+        .workers
+        .iter()
+        .zip(routed.into_shares(&ranges, header.key_groups))
+        .map(|(worker, rows)| Share {
+            key_groups: worker.key_groups.clone(),
+            rows,
+            runs: if worker.input_digest.is_some() { Runs::Processor } else { Runs::EvictionOnly },
+        })
+        .collect();
+    // Rows that are late, malformed or of a worker that had none then are sent to nobody, and so in no digest.
+    let sent: u64 = shares.iter().map(|share| share.rows.rows.len() as u64).sum();
+    let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
+    let done = StepDone::of(pipeline.process(store, &due, &work, shares)?);
+    let mut differences = Vec::new();
+    if sent != routed_rows || late != recorded.late || done.workers != recorded.workers {
+        differences.push(Difference::Input);
+    }
+    Ok((done, differences))
+}
+
+fn note(differences: &mut Vec<Difference>, difference: Difference) {
+    if !differences.contains(&difference) {
+        differences.push(difference);
+        differences.sort();
     }
 }
 
@@ -356,35 +382,48 @@ impl Compared {
             batch_id: header.batch_id,
             rows_in: header.sources.iter().map(|source| source.rows).sum(),
             rows_out: header.sink(SinkRole::Output).map_or(0, |part| part.rows),
+            step: None,
             differences,
         }
     }
 }
 
+/// What a batch reads, to replay it.
+#[derive(Default)]
+struct Read {
+    /// The step whose initial state it is; None: it is input.
+    step: Option<String>,
+    batches: Vec<RecordBatch>,
+    /// Whether as many rows did not fit as then.
+    rejected_as_recorded: bool,
+}
+
 struct Sources {
     input: Box<dyn Source>,
-    initial_state: Option<Box<dyn Source>>,
+    initial_states: Vec<Option<Box<dyn Source>>>,
     changed: ChangedInput,
 }
 
 impl Sources {
     fn schemas(&self) -> Schemas {
-        Schemas {
-            input: self.input.schema().clone(),
-            initial_state: self.initial_state.as_ref().map(|source| source.schema().clone()),
-        }
+        let schema = |source: &Option<Box<dyn Source>>| source.as_ref().map(|source| source.schema().clone());
+        Schemas { input: self.input.schema().clone(), initial_states: self.initial_states.iter().map(schema).collect() }
     }
 
-    fn project(&mut self, setup: &Setup) -> Result<(), QueryError> {
+    fn project(&mut self, chain: &[Setup]) -> Result<(), QueryError> {
         let project = |source: &mut dyn Source, columns: &Schema| {
             let source_name = source.describe();
             source.project(columns).map_err(|source| QueryError::Source { source_name, source })
         };
-        project(self.input.as_mut(), &setup.input_columns()?)?;
-        match (&mut self.initial_state, setup.initial_columns()?) {
-            (Some(source), Some(columns)) => project(source.as_mut(), &columns),
-            _ => Ok(()),
+        if let Some(first) = chain.first() {
+            project(self.input.as_mut(), &first.input_columns)?;
         }
+        for (source, setup) in self.initial_states.iter_mut().zip(chain) {
+            if let (Some(source), Some(columns)) = (source, &setup.initial_columns) {
+                project(source.as_mut(), columns)?;
+            }
+        }
+        Ok(())
     }
 
     /// Finds the first batch of which the input is not what it was.
@@ -393,7 +432,7 @@ impl Sources {
             let header = header?;
             for part in header.sources.iter().filter(|part| read_something(part)) {
                 let changed = self.changed;
-                let source = self.of(part.role)?;
+                let source = self.of(&header, part)?;
                 let source_name = source.describe();
                 match (source.verify(&part.range), changed) {
                     (Ok(()), _) => {}
@@ -410,27 +449,34 @@ impl Sources {
     }
 
     /// The rows of a batch.
-    fn read(&mut self, header: &CommitHeader) -> Result<Slice, QueryError> {
-        let Some(part) = header.sources.first().filter(|part| read_something(part)) else {
-            return Ok(Slice::default());
-        };
-        let changed = self.changed;
-        let source = self.of(part.role)?;
-        let source_name = source.describe();
-        let slice = match changed {
-            ChangedInput::Refuse => source.read_again(&part.range),
-            ChangedInput::Replay => source.read_changed(&part.range),
-        };
-        slice.map_err(|source| QueryError::Source { source_name, source })
+    fn read(&mut self, header: &CommitHeader) -> Result<Read, QueryError> {
+        let mut read = Read { rejected_as_recorded: true, ..Read::default() };
+        for part in header.sources.iter().filter(|part| read_something(part)) {
+            let changed = self.changed;
+            let source = self.of(header, part)?;
+            let source_name = source.describe();
+            let slice = match changed {
+                ChangedInput::Refuse => source.read_again(&part.range),
+                ChangedInput::Replay => source.read_changed(&part.range),
+            };
+            let slice = slice.map_err(|source| QueryError::Source { source_name, source })?;
+            read.step = (part.role == SourceRole::InitialState).then(|| part.name.clone());
+            read.rejected_as_recorded &= part.rejected == slice.rejected.len() as u64;
+            read.batches.extend(slice.batches);
+        }
+        Ok(read)
     }
 
-    fn of(&mut self, role: SourceRole) -> Result<&mut dyn Source, QueryError> {
-        match (role, &mut self.initial_state) {
-            (SourceRole::Input, _) => Ok(self.input.as_mut()),
-            (SourceRole::InitialState, Some(source)) => Ok(source.as_mut()),
-            (SourceRole::InitialState, None) => Err(QueryError::mismatch(
+    fn of(&mut self, header: &CommitHeader, part: &SourceCommit) -> Result<&mut dyn Source, QueryError> {
+        if part.role == SourceRole::Input {
+            return Ok(self.input.as_mut());
+        }
+        let number = header.steps.iter().position(|step| step.name == part.name);
+        match number.and_then(|number| self.initial_states.get_mut(number)) {
+            Some(Some(source)) => Ok(source.as_mut()),
+            _ => Err(QueryError::mismatch(
                 "INITIAL_STATE_MISSING",
-                "the batches to replay read an initial state; give it again",
+                format!("the batches to replay read an initial state for step {}; give it again", part.name),
             )),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::error::QueryError;
 use super::operator::{OutputMode, TimeMode};
 use super::output::OutputLimits;
 use super::source::ReadLimits;
@@ -12,12 +13,8 @@ use crate::state::StateLimits;
 pub struct QuerySettings {
     /// For people; kept in the checkpoint, and a checkpoint of another name is refused.
     pub name: Option<String>,
-    /// Names of the grouping key columns, in order.
-    pub key: Vec<String>,
-    /// When timers and TTL move.
-    pub time_mode: TimeMode,
-    /// What emitted rows mean.
-    pub output_mode: OutputMode,
+    /// What rows pass through, in order; at least one.
+    pub steps: Vec<StepSettings>,
     /// Event-time column and delay.
     pub watermark: Option<WatermarkSettings>,
     /// When batches run.
@@ -28,14 +25,8 @@ pub struct QuerySettings {
     pub key_groups: u16,
     /// How much one batch reads.
     pub read: ReadLimits,
-    /// How much one worker may emit in a batch.
-    pub output: OutputLimits,
-    /// How much one worker may write in a batch.
-    pub state: StateLimits,
     /// What becomes of malformed rows.
     pub bad_rows: BadRows,
-    /// The author's settings, sorted by name.
-    pub parameters: BTreeMap<String, String>,
     /// Seed of a new checkpoint; None: a random one.
     pub seed: Option<u64>,
     /// Least time between two batches without rows.
@@ -45,6 +36,44 @@ pub struct QuerySettings {
     /// When snapshots are taken and how long batches are kept.
     pub retention: Retention,
 }
+
+impl QuerySettings {
+    /// Says which step an error is of, where there are several.
+    pub(super) fn in_step(&self, step: &str, error: QueryError) -> QueryError {
+        match self.steps.len() {
+            1 => error,
+            _ => QueryError::InStep { step: step.to_owned(), source: Box::new(error) },
+        }
+    }
+}
+
+/// Settings of one step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepSettings {
+    /// Unique in the query, and fixed for a checkpoint's life.
+    pub name: String,
+    /// Names of the grouping key columns, in order.
+    pub key: Vec<String>,
+    /// When timers and TTL move.
+    pub time_mode: TimeMode,
+    /// What emitted rows mean.
+    pub output_mode: OutputMode,
+    /// The TIMESTAMP column of the emitted rows that holds their event time, by which they are late or not in the next step.
+    /// None: the rows have none.
+    pub output_event_time: Option<String>,
+    /// How much one worker may emit in a batch.
+    pub output: OutputLimits,
+    /// How much one worker may write in a batch.
+    pub state: StateLimits,
+    /// The author's settings, sorted by name.
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// The name of the step of a query that has one only, and gives it none.
+pub const ONLY_STEP: &str = "main";
+
+/// The name of the source of a query that has one only, and gives it none.
+pub const ONLY_SOURCE: &str = "input";
 
 /// Event time.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,29 +10,29 @@ use super::identity;
 use super::operator::{Operator, OperatorPlan, QueryInfo, TimeMode};
 use super::pipeline::{Pipeline, Variables};
 use super::route::Routing;
-use super::settings::QuerySettings;
+use super::settings::{QuerySettings, StepSettings};
 use crate::record::{DataType, Schema, key_layout};
-use crate::state::{Catalog, Changes, MemoryStore, StateLimits, Store, drop_variable};
+use crate::state::{Catalog, Changes, MemoryStore, Store, drop_variable};
 
 /// Schemas of what a query reads.
 #[derive(Debug, Clone)]
 pub struct Schemas {
     /// All columns of the input.
     pub input: Schema,
-    /// All columns of the initial state, if there is one.
-    pub initial_state: Option<Schema>,
+    /// All columns of the initial state of each step that has one.
+    pub initial_states: Vec<Option<Schema>>,
 }
 
-/// What a processor gives and wants in a query with these settings. Runs `init` on a throw-away instance; there need be
-/// neither rows nor a checkpoint.
+/// What the processors of a query give and want in it, step after step. Runs `init` on throw-away instances; there need
+/// be neither rows nor a checkpoint.
 ///
 /// # Errors
-/// Settings, input and processor that do not fit each other; variables that no checkpoint could hold.
+/// Settings, input and processors that do not fit each other; variables that no checkpoint could hold.
 pub fn plan(
     settings: &QuerySettings,
-    operator: Arc<dyn Operator>,
-    schemas: Schemas,
-) -> Result<Arc<OperatorPlan>, QueryError> {
+    operators: &[Arc<dyn Operator>],
+    schemas: &Schemas,
+) -> Result<Vec<Arc<OperatorPlan>>, QueryError> {
     let metadata = Metadata {
         query_id: identity::random_id(),
         name: settings.name.clone(),
@@ -40,163 +40,288 @@ pub fn plan(
         key_groups: settings.key_groups,
         created_by: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let setup = Setup::new(settings, operator, schemas, &metadata)?;
-    setup.declare_variables(&MemoryStore::new())?;
-    Ok(setup.plan)
+    let chain = chain(settings, operators, schemas, &metadata)?;
+    declare_variables(&chain, &MemoryStore::new())?;
+    Ok(chain.into_iter().map(|setup| setup.plan).collect())
 }
 
-/// A processor that fits its query.
+/// A processor that fits its place in the query.
 pub(super) struct Setup {
+    pub(super) settings: StepSettings,
     pub(super) operator: Arc<dyn Operator>,
     pub(super) info: Arc<QueryInfo>,
     pub(super) plan: Arc<OperatorPlan>,
+    /// The input columns that are needed, NOT NULL where they are wanted so.
+    pub(super) input_columns: Schema,
+    /// The same for the initial state.
+    pub(super) initial_columns: Option<Schema>,
+    sees_watermark: bool,
     routing: Routing,
     initial_routing: Option<Routing>,
-    state_limits: StateLimits,
 }
 
-/// What the declaration of variables changes in the state, with the next commit.
+/// Asks the processors of all steps for their plans and checks them, each against what the one before emits.
+///
+/// # Errors
+/// Settings, input and processors that do not fit each other.
+pub(super) fn chain(
+    settings: &QuerySettings,
+    operators: &[Arc<dyn Operator>],
+    schemas: &Schemas,
+    metadata: &Metadata,
+) -> Result<Vec<Setup>, QueryError> {
+    check_names(settings)?;
+    let run_id = identity::random_id();
+    let mut upstream = Upstream::input(settings, &schemas.input)?;
+    let mut chain = Vec::new();
+    let initial_states = schemas.initial_states.iter().cloned().chain(std::iter::repeat(None));
+    for ((number, step), (operator, initial_state)) in
+        (0..).zip(&settings.steps).zip(operators.iter().zip(initial_states))
+    {
+        let setup = Setup::new(number, step, Arc::clone(operator), &upstream, initial_state, &run_id, metadata);
+        let setup = setup.map_err(|error| settings.in_step(&step.name, error))?;
+        upstream = Upstream::step(&setup, &upstream);
+        chain.push(setup);
+    }
+    if chain.len() != settings.steps.len() {
+        return Err(QueryError::settings("HOST_DEFECT", "there are not as many processors as steps"));
+    }
+    Ok(chain)
+}
+
+/// Most steps of a query: they are numbered with one byte.
+const STEPS_MAX: usize = 255;
+const NAME_CHARS_MAX: usize = 100;
+
+fn check_names(settings: &QuerySettings) -> Result<(), QueryError> {
+    if settings.steps.is_empty() || settings.steps.len() > STEPS_MAX {
+        return Err(QueryError::settings(
+            "STEPS_INVALID",
+            format!("a query has from 1 to {STEPS_MAX} steps, and this one has {}", settings.steps.len()),
+        ));
+    }
+    for (number, StepSettings { name, .. }) in settings.steps.iter().enumerate() {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
+            return Err(QueryError::settings(
+                "STEP_NAME_INVALID",
+                format!("{name:?} is no name of a step; take 1 to {NAME_CHARS_MAX} letters, digits, _ and -"),
+            ));
+        }
+        if settings.steps.iter().take(number).any(|before| before.name == *name) {
+            return Err(QueryError::settings(
+                "STEP_NAME_INVALID",
+                format!("two steps are named {name:?}; give each a name of its own"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What comes to a step.
+struct Upstream {
+    schema: Schema,
+    /// Whether there is a watermark.
+    has_watermark: bool,
+    /// The column that rows can be late by.
+    event_time: Option<String>,
+    /// What is missing where there is none.
+    without: String,
+}
+
+impl Upstream {
+    fn input(settings: &QuerySettings, schema: &Schema) -> Result<Self, QueryError> {
+        let event_time =
+            settings.watermark.as_ref().map(|watermark| watermark_column(&watermark.column, schema)).transpose()?;
+        Ok(Self {
+            schema: schema.clone(),
+            has_watermark: event_time.is_some(),
+            event_time,
+            without: "set query.watermark (--watermark 'COLUMN, DELAY')".to_owned(),
+        })
+    }
+
+    fn step(setup: &Setup, upstream: &Self) -> Self {
+        let StepSettings { name, time_mode, output_event_time, .. } = &setup.settings;
+        let in_processing_time = *time_mode == TimeMode::ProcessingTime;
+        let has_watermark = upstream.has_watermark && !in_processing_time;
+        Self {
+            schema: setup.plan.output.clone(),
+            has_watermark,
+            event_time: output_event_time.clone().filter(|_| has_watermark),
+            without: if in_processing_time {
+                format!("step {name} runs in processing time and passes no watermark on")
+            } else {
+                format!(
+                    "name the column of the rows of step {name} that holds their event time, with output_event_time"
+                )
+            },
+        }
+    }
+}
+
+fn watermark_column(column: &str, input: &Schema) -> Result<String, QueryError> {
+    match input.field(column) {
+        Some(field) if field.data_type == DataType::Timestamp => Ok(field.name.clone()),
+        Some(field) => Err(QueryError::settings(
+            "WATERMARK_COLUMN_TYPE",
+            format!("the watermark column {} is {}; it must be TIMESTAMP", field.name, field.data_type),
+        )),
+        None => Err(QueryError::settings(
+            "WATERMARK_COLUMN_MISSING",
+            format!("the watermark column {column} is not in the input ({input}); name a TIMESTAMP column of it"),
+        )),
+    }
+}
+
+/// The event-time column of the output must be there, a TIMESTAMP, and have a watermark to be judged by.
+fn check_output_event_time(settings: &StepSettings, output: &Schema, upstream: &Upstream) -> Result<(), QueryError> {
+    let Some(column) = &settings.output_event_time else { return Ok(()) };
+    if !upstream.has_watermark {
+        return Err(QueryError::settings(
+            "CANNOT_ASSIGN_EVENT_TIME_COLUMN_WITHOUT_WATERMARK",
+            format!(
+                "the rows of this step cannot have the event-time column {column}, as no watermark comes to the step: {}",
+                upstream.without
+            ),
+        ));
+    }
+    match output.project([column.as_str()])?.fields() {
+        [field] if field.data_type == DataType::Timestamp => Ok(()),
+        _ => Err(QueryError::settings(
+            "WATERMARK_COLUMN_TYPE",
+            format!("the event-time column {column} of the output ({output}) must be TIMESTAMP"),
+        )),
+    }
+}
+
+/// The variables of every step, and what declaring them changes in the state, with the next commit.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(super) struct Declared {
+    /// Of each step, with their places in the state.
+    pub(super) variables: Vec<Variables>,
     pub(super) changes: Changes,
-    /// Change of the number of state rows.
-    pub(super) rows: i64,
-    /// Variables dropped.
-    pub(super) dropped: u64,
+    /// What goes of the state of each step.
+    pub(super) dropped: Vec<Dropped>,
+}
+
+/// Variables of a step that are dropped.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Dropped {
+    pub(super) variables: u64,
+    /// State rows that they had.
+    pub(super) rows: u64,
+}
+
+/// Finds the variables' places in the state, making those of new ones and dropping those no longer wanted.
+///
+/// # Errors
+/// A variable that is not what it was; a failing store.
+pub(super) fn declare_variables(chain: &[Setup], store: &dyn Store) -> Result<Declared, QueryError> {
+    let mut catalog = Catalog::load(store)?;
+    let mut declared = Declared::default();
+    for setup in chain {
+        let Setup { info, plan, settings, .. } = setup;
+        let resolution = catalog.resolve(info.step, &plan.variables, &plan.dropped_variables, &settings.state)?;
+        declared.changes.append(&resolution.changes);
+        let mut dropped = Dropped { variables: resolution.dropped.len() as u64, rows: 0 };
+        for variable in &resolution.dropped {
+            let records = drop_variable(store, info.step, variable.id)?;
+            declared.changes.append(&records.changes);
+            dropped.rows += records.rows;
+        }
+        declared.dropped.push(dropped);
+        catalog = resolution.catalog;
+        let dropped = resolution.dropped.iter().map(|variable| variable.id).collect();
+        declared.variables.push(Variables { declared: resolution.variables, dropped });
+    }
+    Ok(declared)
 }
 
 impl Setup {
-    /// Asks the processor for its plan and checks it.
-    ///
-    /// # Errors
-    /// Settings, input and processor that do not fit each other.
-    pub(super) fn new(
-        settings: &QuerySettings,
+    fn new(
+        number: u8,
+        settings: &StepSettings,
         operator: Arc<dyn Operator>,
-        schemas: Schemas,
+        upstream: &Upstream,
+        initial_state: Option<Schema>,
+        run_id: &str,
         metadata: &Metadata,
     ) -> Result<Self, QueryError> {
-        let info = Arc::new(query_info(settings, schemas, metadata)?);
-        let plan = Arc::new(operator.plan(&info).map_err(QueryError::Unfit)?);
-        let routing = routing(settings, &plan.key, &plan.columns, &info.input, metadata.key_groups)?;
-        let initial_routing = initial_routing(&info, &plan, metadata.key_groups)?;
-        Ok(Self { operator, info, plan, routing, initial_routing, state_limits: settings.state })
-    }
-
-    /// Finds the variables' places in the state, making those of new ones and dropping those no longer wanted.
-    ///
-    /// # Errors
-    /// A variable that is not what it was; a failing store.
-    pub(super) fn declare_variables(&self, store: &dyn Store) -> Result<(Variables, Pending), QueryError> {
-        let step = self.info.step;
-        let resolution = Catalog::load(store)?.resolve(
-            step,
-            &self.plan.variables,
-            &self.plan.dropped_variables,
-            &self.state_limits,
-        )?;
-        let mut pending = Pending { changes: resolution.changes, rows: 0, dropped: resolution.dropped.len() as u64 };
-        for dropped in &resolution.dropped {
-            let records = drop_variable(store, step, dropped.id)?;
-            pending.changes.append(&records.changes);
-            pending.rows = pending.rows.saturating_sub_unsigned(records.rows);
+        let info = QueryInfo {
+            query_id: metadata.query_id.clone(),
+            run_id: run_id.to_owned(),
+            step: number,
+            time_mode: settings.time_mode,
+            output_mode: settings.output_mode,
+            key: grouping_key(settings, &upstream.schema)?,
+            initial_state,
+            input: upstream.schema.clone(),
+            parameters: settings.parameters.clone().into_iter().collect(),
+            seed: metadata.seed,
+        };
+        if settings.time_mode == TimeMode::EventTime && upstream.event_time.is_none() {
+            return Err(QueryError::settings(
+                "WATERMARK_MISSING",
+                format!("time mode event-time needs a watermark: {}", upstream.without),
+            ));
         }
-        let dropped = resolution.dropped.iter().map(|dropped| dropped.id).collect();
-        Ok((Variables { declared: resolution.variables, dropped }, pending))
-    }
-
-    /// The input columns to read.
-    ///
-    /// # Errors
-    /// Never for a plan that was checked.
-    pub(super) fn input_columns(&self) -> Result<Schema, QueryError> {
-        columns_to_read(&self.info.input, &self.plan.columns, &self.plan.key, self.routing.event_time.as_deref())
-    }
-
-    /// The same for the initial state.
-    ///
-    /// # Errors
-    /// Never for a plan that was checked.
-    pub(super) fn initial_columns(&self) -> Result<Option<Schema>, QueryError> {
-        match (&self.info.initial_state, &self.plan.initial_state) {
-            (Some(schema), Some(columns)) => Ok(Some(columns_to_read(schema, columns, &self.plan.key, None)?)),
-            _ => Ok(None),
-        }
+        let plan = operator.plan(&info).map_err(QueryError::Unfit)?;
+        check_output_event_time(settings, &plan.output, upstream)?;
+        let event_time = upstream.event_time.as_deref();
+        let initial_columns = match (&info.initial_state, &plan.initial_state) {
+            (Some(schema), Some(columns)) => Some(columns_to_read(schema, columns, &plan.key, None)?),
+            _ => None,
+        };
+        Ok(Self {
+            settings: settings.clone(),
+            input_columns: columns_to_read(&info.input, &plan.columns, &plan.key, event_time)?,
+            initial_columns,
+            sees_watermark: upstream.has_watermark,
+            routing: Routing {
+                key: key_layout(&plan.key)?,
+                columns: plan.columns.clone(),
+                event_time: upstream.event_time.clone(),
+                key_groups: metadata.key_groups,
+            },
+            initial_routing: initial_routing(&info, &plan, metadata.key_groups)?,
+            operator,
+            info: Arc::new(info),
+            plan: Arc::new(plan),
+        })
     }
 
     /// Ready to process batches.
-    pub(super) fn pipeline(self, variables: Variables, settings: &QuerySettings, spill_folder: PathBuf) -> Pipeline {
-        Pipeline {
+    ///
+    /// # Errors
+    /// Never for a plan that was checked.
+    pub(super) fn pipeline(self, variables: Variables, spill_folder: PathBuf) -> Result<Pipeline, QueryError> {
+        let required = self.input_columns.fields().iter().filter(|field| !field.nullable).cloned();
+        Ok(Pipeline {
+            required: Schema::new(required.collect())?,
             operator: self.operator,
             info: self.info,
             plan: self.plan,
             variables,
             routing: self.routing,
             initial_routing: self.initial_routing,
-            output_limits: settings.output,
-            state_limits: settings.state,
+            sees_watermark: self.sees_watermark,
+            output_limits: self.settings.output,
+            state_limits: self.settings.state,
+            settings: self.settings,
             spill_folder,
-        }
+        })
     }
 }
 
-fn query_info(settings: &QuerySettings, schemas: Schemas, metadata: &Metadata) -> Result<QueryInfo, QueryError> {
-    let Schemas { input, initial_state } = schemas;
+fn grouping_key(settings: &StepSettings, input: &Schema) -> Result<Schema, QueryError> {
     let key = input.project(settings.key.iter().map(String::as_str)).map_err(|error| {
         QueryError::settings("KEY_COLUMN_MISSING", format!("the grouping key does not fit the input: {error}"))
     })?;
     if key.is_empty() {
         return Err(QueryError::settings("KEY_MISSING", "a query needs a grouping key; name its columns (--key a,b)"));
     }
-    Ok(QueryInfo {
-        query_id: metadata.query_id.clone(),
-        run_id: identity::random_id(),
-        step: 0,
-        time_mode: settings.time_mode,
-        output_mode: settings.output_mode,
-        key,
-        initial_state,
-        input,
-        parameters: settings.parameters.clone().into_iter().collect(),
-        seed: metadata.seed,
-    })
-}
-
-fn routing(
-    settings: &QuerySettings,
-    key: &Schema,
-    columns: &Schema,
-    input: &Schema,
-    key_groups: u16,
-) -> Result<Routing, QueryError> {
-    let event_time = match (&settings.watermark, settings.time_mode) {
-        (None, TimeMode::EventTime) => {
-            return Err(QueryError::settings(
-                "WATERMARK_MISSING",
-                "time mode event-time needs a watermark; set query.watermark (--watermark 'COLUMN, DELAY')",
-            ));
-        }
-        (None, _) => None,
-        (Some(watermark), _) => match input.field(&watermark.column) {
-            Some(field) if field.data_type == DataType::Timestamp => Some(field.name.clone()),
-            Some(field) => {
-                return Err(QueryError::settings(
-                    "WATERMARK_COLUMN_TYPE",
-                    format!("the watermark column {} is {}; it must be TIMESTAMP", field.name, field.data_type),
-                ));
-            }
-            None => {
-                return Err(QueryError::settings(
-                    "WATERMARK_COLUMN_MISSING",
-                    format!(
-                        "the watermark column {} is not in the input ({input}); name a TIMESTAMP column of it",
-                        watermark.column
-                    ),
-                ));
-            }
-        },
-    };
-    Ok(Routing { key: key_layout(key)?, columns: columns.clone(), event_time, key_groups })
+    Ok(key)
 }
 
 fn initial_routing(info: &QueryInfo, plan: &OperatorPlan, key_groups: u16) -> Result<Option<Routing>, QueryError> {

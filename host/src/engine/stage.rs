@@ -103,7 +103,7 @@ pub fn digest_output(layout: &RowLayout, outputs: Vec<Output>) -> Result<String,
 }
 
 /// Reads packed rows of many spools as record batches and digests them on the way.
-struct OutputReader<'a> {
+pub(super) struct OutputReader<'a> {
     layout: &'a RowLayout,
     spools: VecDeque<BufReader<SpoolReader>>,
     digest: Xxh3,
@@ -115,7 +115,7 @@ struct OutputReader<'a> {
 const FRAME_BYTES: usize = 8;
 
 impl<'a> OutputReader<'a> {
-    fn new(layout: &'a RowLayout, outputs: Vec<Output>) -> Result<Self, QueryError> {
+    pub(super) fn new(layout: &'a RowLayout, outputs: Vec<Output>) -> Result<Self, QueryError> {
         let (mut spools, mut timers) = (VecDeque::new(), VecDeque::new());
         for output in outputs {
             let [input_rows, timer_rows] = output.into_readers()?;
@@ -127,7 +127,7 @@ impl<'a> OutputReader<'a> {
     }
 
     /// XXH3-128 of all rows read so far, with their framing.
-    fn digest(&self) -> String {
+    pub(super) fn digest(&self) -> String {
         hex(&self.digest)
     }
 

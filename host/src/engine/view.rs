@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::checkpoint::{Checkpoint, CheckpointError, Metadata, SnapshotName};
-use super::commit::{Commit, SourceCommit, SourceRole};
+use super::commit::{Commit, SourceCommit};
 use super::error::QueryError;
 use super::history::{History, Moment};
 use super::rebuild::{self, Prefer};
@@ -35,8 +35,16 @@ pub struct StateView {
     pub store: Arc<dyn Store>,
     /// The last batch in it; None: nothing has been committed.
     pub batch_id: Option<u64>,
-    /// Schema of the grouping key; None: nothing has been committed.
-    pub key: Option<Schema>,
+    /// The steps; none: nothing has been committed.
+    pub steps: Vec<StepView>,
+}
+
+/// A step whose state is looked at.
+pub struct StepView {
+    /// Its name.
+    pub name: String,
+    /// Schema of its grouping key.
+    pub key: Schema,
 }
 
 impl QueryView {
@@ -78,16 +86,15 @@ impl QueryView {
     /// # Errors
     /// A log that cannot be read.
     pub fn sources(&self) -> Result<Vec<SourceCommit>, QueryError> {
-        let (mut input, mut initial_state) = (None, None);
+        let mut last: Vec<SourceCommit> = Vec::new();
         for header in self.history.headers_after(None) {
             for source in header?.sources {
-                match source.role {
-                    SourceRole::Input => input = Some(source),
-                    SourceRole::InitialState => initial_state = Some(source),
-                }
+                last.retain(|before| (before.role, &before.name) != (source.role, &source.name));
+                last.push(source);
             }
         }
-        Ok(input.into_iter().chain(initial_state).collect())
+        last.sort_by(|a, b| (a.role, &a.name).cmp(&(b.role, &b.name)));
+        Ok(last)
     }
 
     /// The state after a retained batch, or the newest, rebuilt in `scratch`, which is removed if it is there. On the file
@@ -110,8 +117,8 @@ impl QueryView {
 
     fn view_of(&self, store: RocksStore, moment: Moment) -> Result<StateView, QueryError> {
         rebuild::apply_up_to(&store, &self.history, moment)?;
-        let key = self.key(moment)?;
-        Ok(StateView { store: Arc::new(store), batch_id: moment.batch_id, key })
+        let steps = self.steps(moment)?;
+        Ok(StateView { store: Arc::new(store), batch_id: moment.batch_id, steps })
     }
 
     /// The batches after one retained batch, up to another, with their changes; those that a rollback took back later are
@@ -136,12 +143,10 @@ impl QueryView {
         }
     }
 
-    fn key(&self, moment: Moment) -> Result<Option<Schema>, QueryError> {
-        let step = self.history.last.as_ref().and_then(|last| last.steps.first());
-        match (moment.batch_id, step) {
-            (Some(_), Some(step)) => Ok(Some(Schema::parse(&step.key)?)),
-            _ => Ok(None),
-        }
+    fn steps(&self, moment: Moment) -> Result<Vec<StepView>, QueryError> {
+        let last = self.history.last.as_ref().filter(|_| moment.batch_id.is_some());
+        let steps = last.into_iter().flat_map(|last| &last.steps);
+        steps.map(|step| Ok(StepView { name: step.name.clone(), key: Schema::parse(&step.key)? })).collect()
     }
 
     /// Spark's name and meaning.

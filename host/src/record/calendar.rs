@@ -25,7 +25,7 @@ pub(super) fn parse_date(text: &str) -> Option<i32> {
 }
 
 /// `2013-01-31T05:06:07.000008Z`, always with six digits of microseconds.
-pub(super) fn format_timestamp(micros: i64) -> String {
+pub(crate) fn format_timestamp(micros: i64) -> String {
     let (days, time) = (micros.div_euclid(DAY_US), micros.rem_euclid(DAY_US));
     let (minutes, micros) = (time / MINUTE_US, time % MINUTE_US);
     format!(

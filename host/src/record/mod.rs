@@ -24,7 +24,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use calendar::{civil_from_days, days_from_civil};
+pub(crate) use calendar::{civil_from_days, days_from_civil, format_timestamp};
 pub use cast::{cast_batch, widens};
 pub use error::{BadRow, CastError, EncodeError, FramingError, JsonError, RowFault, SchemaError};
 pub use evolution::{ConversionError, Difference, Evolution, FieldChange, Obstacle, RowConversion};

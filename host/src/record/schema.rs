@@ -78,7 +78,7 @@ impl Field {
 }
 
 /// The columns of a row, in order. Cheap to clone. It may have no columns: a processor that only counts rows wants none.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Default, Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Schema(Arc<[Field]>);
 
 impl Schema {

@@ -99,6 +99,7 @@ impl From<OutputError> for Refusal {
     fn from(error: OutputError) -> Self {
         match error {
             OutputError::Limit { .. } => Self::trap(error.code(), error.to_string()),
+            OutputError::OlderThanWatermark { .. } => Self::fault(error.code(), error.to_string()),
             OutputError::Spill { .. } => Self::Host(Box::new(error)),
         }
     }

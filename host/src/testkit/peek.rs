@@ -5,23 +5,31 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 
 use super::report::Failure;
+use crate::engine::query::Query;
 use crate::record::{RowLayout, Schema, key_layout, row_to_json};
-use crate::state::{Catalog, Contents, StateError, StateRow, Store, for_each_row, for_each_timer};
+use crate::state::{Catalog, Contents, StateError, StateRow, for_each_row, for_each_timer};
 
-/// The only step that a query has.
-const STEP: u8 = 0;
-
-/// All that a variable holds: a value, element or entry each.
-pub(super) fn variable(store: &dyn Store, key: &Schema, name: &str) -> Result<Vec<Value>, Failure> {
+/// All that a variable holds: a value, element or entry each. In a query of several steps it is named `STEP/NAME`.
+pub(super) fn variable(query: &Query, name: &str) -> Result<Vec<Value>, Failure> {
+    let store = query.store();
     let catalog = Catalog::load(store).map_err(failed)?;
-    let Some(variable) = catalog.variables(STEP).iter().find(|variable| variable.name == name) else {
+    let steps: Vec<_> = query.steps().collect();
+    let (step, name) = match steps.as_slice() {
+        [_] => (None, name),
+        _ => name.split_once('/').map_or((None, name), |(step, name)| (Some(step), name)),
+    };
+    let found = (0..).zip(&steps).find(|(_, (of, _))| step.is_none_or(|step| step == *of));
+    let Some((number, (_, key))) = found else {
+        return Err(Failure::new("STATE_STEP_UNKNOWN", &format!("there is no step {step:?}")));
+    };
+    let Some(variable) = catalog.variables(number).iter().find(|variable| variable.name == name) else {
         return Err(Failure::new("STATE_VARIABLE_UNKNOWN", &format!("there is no state variable {name:?}")));
     };
     let keys = layout(key)?;
     let entries = variable.key.as_ref().map(layout).transpose()?;
     let values = RowLayout::new(&variable.value);
     let mut documents = Vec::new();
-    for_each_row(store, STEP, variable.id, variable.kind, None, &mut |row| {
+    for_each_row(store, number, variable.id, variable.kind, None, &mut |row| {
         documents.push(document(&keys, entries.as_ref(), &values, row));
         ControlFlow::Continue(())
     })
@@ -53,16 +61,24 @@ fn document(
     Ok(document)
 }
 
-/// All timers.
-pub(super) fn timers(store: &dyn Store, key: &Schema) -> Result<Vec<Value>, Failure> {
-    let keys = layout(key)?;
+/// All timers; in a query of several steps each with the name of its step.
+pub(super) fn timers(query: &Query) -> Result<Vec<Value>, Failure> {
+    let steps: Vec<_> = query.steps().collect();
     let mut documents = Vec::new();
-    for_each_timer(store, STEP, None, &mut |timer| {
-        documents
-            .push(row_to_json(&keys, timer.key.row).map(|key| json!({ "key": key, "expires_ms": timer.expiry_ms })));
-        ControlFlow::Continue(())
-    })
-    .map_err(failed)?;
+    for (number, (step, key)) in (0..).zip(&steps) {
+        let keys = layout(key)?;
+        for_each_timer(query.store(), number, None, &mut |timer| {
+            documents.push(row_to_json(&keys, timer.key.row).map(|key| {
+                let mut document = json!({ "key": key, "expires_ms": timer.expiry_ms });
+                if steps.len() > 1 {
+                    put(&mut document, "step", json!(step));
+                }
+                document
+            }));
+            ControlFlow::Continue(())
+        })
+        .map_err(failed)?;
+    }
     documents.into_iter().map(|document| document.map_err(|fault| Failure::new(fault.code(), &fault))).collect()
 }
 

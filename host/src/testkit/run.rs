@@ -20,7 +20,7 @@ use crate::disk::RealDisk;
 use crate::engine::error::QueryError;
 use crate::engine::faults;
 use crate::engine::progress::Progress;
-use crate::engine::query::{Parts, Query, StoreKind};
+use crate::engine::query::{Parts, Query, StepParts, StoreKind};
 use crate::engine::settings::Trigger;
 use crate::engine::trigger::{self, Stop};
 
@@ -105,10 +105,10 @@ impl<'k> Run<'k> {
         }
         let Some(query) = &self.query else { return Ok(()) };
         for name in step.state.keys() {
-            actual.state.insert(name.clone(), peek::variable(query.store(), query.key_schema(), name)?);
+            actual.state.insert(name.clone(), peek::variable(query, name)?);
         }
         if step.timers.is_some() {
-            actual.timers = Some(peek::timers(query.store(), query.key_schema())?);
+            actual.timers = Some(peek::timers(query)?);
         }
         Ok(())
     }
@@ -167,9 +167,7 @@ impl<'k> Run<'k> {
 
     fn open(&mut self) -> Result<Query, Failure> {
         let config = self.config()?;
-        self.key.clone_from(&config.query.key);
-        let processor =
-            self.kit.processor(&config.processor.component, config.processor.metering, &config.limits.sandbox)?;
+        self.key = config.steps.last().map(|step| step.key.clone()).unwrap_or_default();
         let source = |settings| {
             open_source(settings, Box::new(std::io::empty())).map_err(|error| Failure::new(error.code, &error))
         };
@@ -178,10 +176,16 @@ impl<'k> Run<'k> {
             open_quarantine(&self.path("quarantine"), Arc::clone(&disk) as _)
                 .map_err(|error| Failure::new(error.code, &error))
         });
+        let steps = config.steps.iter().map(|step| {
+            let metering = config.query.metering;
+            Ok(StepParts {
+                operator: self.kit.processor(&step.component, metering, &step.limits.sandbox)?,
+                initial_state: step.initial_state.as_ref().map(source).transpose()?,
+            })
+        });
         let parts = Parts {
-            operator: processor,
+            steps: steps.collect::<Result<_, Failure>>()?,
             input: source(&config.source)?,
-            initial_state: config.initial_state.as_ref().map(source).transpose()?,
             sink: Box::new(MemorySink::new(self.table.clone())),
             quarantine: quarantine.transpose()?,
             clock: Arc::clone(&self.clock) as _,
@@ -201,23 +205,33 @@ impl<'k> Run<'k> {
             overlay(&mut settings, text.parse().map_err(|error| Failure::new("CONFIG_INVALID", &error))?);
         }
         overlay(&mut settings, self.settings.clone());
-        let said =
-            settings.get("processor").and_then(|processor| processor.get("component")).and_then(toml::Value::as_str);
-        let component = self.kit.locate(self.case, self.component.as_deref(), said);
-        if let Some(component) = component {
-            let component = toml::Value::String(component.to_string_lossy().into_owned());
-            overlay(&mut settings, Table::from_iter([("processor".to_owned(), table("component", component))]));
+        if let Some(toml::Value::Array(steps)) = settings.get_mut("step") {
+            for step in steps.iter_mut().filter_map(toml::Value::as_table_mut) {
+                let said = step.get("component").and_then(toml::Value::as_str);
+                if let Some(component) = said.and_then(|said| self.kit.locate(self.case, Some(said), None)) {
+                    step.insert("component".to_owned(), text(&component));
+                }
+            }
+        } else {
+            let said = settings.get("processor").and_then(|processor| processor.get("component"));
+            let said = said.and_then(toml::Value::as_str);
+            if let Some(component) = self.kit.locate(self.case, self.component.as_deref(), said) {
+                let component = table("component", text(&component));
+                overlay(&mut settings, Table::from_iter([("processor".to_owned(), component)]));
+            }
         }
         overlay(&mut settings, Table::from_iter([("sink".to_owned(), table("stdout", toml::Value::Boolean(true)))]));
-        let input = toml::Value::String(self.path("input").to_string_lossy().into_owned());
-        overlay(&mut settings, Table::from_iter([("source".to_owned(), table("path", input))]));
+        let input = table("path", text(&self.path("input")));
+        overlay(&mut settings, Table::from_iter([("source".to_owned(), input)]));
         let mut config = QueryConfig::load(None, settings).map_err(|error| Failure::new(error.code(), &error))?;
         config.source = rows_of(&config.source, &self.path("input"));
         let initial_rows = self.case.initial_state.as_ref().map(|_| self.path("initial-state.jsonl"));
-        config.initial_state = match (config.initial_state, initial_rows) {
-            (Some(settings), Some(path)) => Some(rows_of(&settings, &path)),
-            _ => None,
-        };
+        if let Some(first) = config.steps.first_mut() {
+            first.initial_state = match (&first.initial_state, initial_rows) {
+                (Some(settings), Some(path)) => Some(rows_of(settings, &path)),
+                _ => None,
+            };
+        }
         Ok(config)
     }
 
@@ -244,6 +258,10 @@ fn rows_of(settings: &SourceSettings, path: &Path) -> SourceSettings {
         schema: settings.schema.clone(),
         ..SourceSettings::default()
     }
+}
+
+fn text(path: &Path) -> toml::Value {
+    toml::Value::String(path.to_string_lossy().into_owned())
 }
 
 fn table(key: &str, value: toml::Value) -> toml::Value {

@@ -9,6 +9,7 @@ use super::super::listing::plain;
 use super::super::output;
 use super::{instant, query_failed};
 use crate::connect::timestamp_text;
+use crate::engine::commit::StepCommit;
 use crate::engine::history::Retained;
 use crate::engine::view::QueryView;
 
@@ -52,17 +53,12 @@ fn document(query: &QueryView, path: &Path) -> anyhow::Result<Map<String, Value>
     add("batchTime", json!(instant(last.time.processing_time_ms)));
     add("watermark", json!((history.head.watermark.last_ms() > 0).then(|| instant(history.head.watermark.last_ms()))));
     add("eventTimeMax", json!(last.event_time_max_us.map(timestamp_text)));
-    add("initialState", json!(last.bootstrap));
-    for step in &last.steps {
-        add("processor", json!(step.processor));
-        add("timeMode", json!(step.time_mode));
-        add("outputMode", json!(step.output_mode));
-        add("key", json!(step.key));
-        add("output", json!(step.output));
-        let parameters: Map<String, Value> =
-            step.parameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-        add("parameters", Value::Object(parameters));
-        add("stateRows", json!(step.state_rows));
+    match last.steps.as_slice() {
+        [only] => step(only).into_iter().for_each(|(name, value)| add(&name, value)),
+        steps => {
+            let named = |of: &StepCommit| [("name".to_owned(), json!(of.name))].into_iter().chain(step(of)).collect();
+            add("steps", steps.iter().map(|of| Value::Object(named(of))).collect());
+        }
     }
     let sources = query.sources().map_err(query_failed)?;
     let sources =
@@ -71,6 +67,22 @@ fn document(query: &QueryView, path: &Path) -> anyhow::Result<Map<String, Value>
     let sinks = last.sinks.iter().map(|part| json!({ "role": part.role, "sink": part.sink, "rows": part.rows_total }));
     add("sinks", sinks.collect());
     Ok(document)
+}
+
+fn step(step: &StepCommit) -> Vec<(String, Value)> {
+    let parameters: Map<String, Value> =
+        step.parameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let fields = [
+        ("initialState", json!(step.bootstrap)),
+        ("processor", json!(step.processor)),
+        ("timeMode", json!(step.time_mode)),
+        ("outputMode", json!(step.output_mode)),
+        ("key", json!(step.key)),
+        ("output", json!(step.output)),
+        ("parameters", Value::Object(parameters)),
+        ("stateRows", json!(step.state_rows)),
+    ];
+    fields.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// `name  value`; of a list one line per element, of an object one per field.

@@ -1,0 +1,36 @@
+//! The environment, which is read here and nowhere else.
+
+use std::path::{Path, PathBuf};
+
+/// What the host takes from its environment.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// `TIDEMILL_LOG`: a filter for log lines, e.g. `tidemill=debug`.
+    pub log_filter: Option<String>,
+    /// `TIDEMILL_CACHE`, else the user's cache folder: where compiled components are kept.
+    pub cache_dir: Option<PathBuf>,
+    /// `TIDEMILL_CRASH_AT`, for tests: `point:n` aborts the process at the n-th pass of a named point.
+    pub crash_at: Option<String>,
+    /// `NO_COLOR` is set.
+    pub no_color: bool,
+}
+
+impl Environment {
+    /// Reads it.
+    #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
+    pub fn read() -> Self {
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let cache_dir = set("TIDEMILL_CACHE").map(PathBuf::from).or_else(|| {
+            let base = set("XDG_CACHE_HOME")
+                .map(PathBuf::from)
+                .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
+            base.map(|base| base.join("tidemill"))
+        });
+        Self {
+            log_filter: set("TIDEMILL_LOG"),
+            cache_dir,
+            crash_at: set("TIDEMILL_CRASH_AT"),
+            no_color: set("NO_COLOR").is_some(),
+        }
+    }
+}
