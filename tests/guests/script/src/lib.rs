@@ -32,6 +32,8 @@ struct Script {
     with_ttl: Option<Variables>,
     on_timer: ValueState<String>,
     time_mode: TimeMode,
+    /// Id of the query, of its run, and of the batch.
+    ids: [String; 3],
     fail_in_close: bool,
 }
 
@@ -52,15 +54,22 @@ impl StatefulProcessor for Script {
         if handle.parameter("fail_in") == Some("init") {
             return Err(Error::new("SCRIPTED", "init was told to fail"));
         }
-        if let Some(name) = handle.parameter("drop").map(str::to_owned) {
+        if let Some(name) = handle.parameter("drop").filter(|name| !name.is_empty()).map(str::to_owned) {
             handle.delete_if_exists(&name)?;
         }
         let plain = Variables::make(handle, "", Duration::ZERO)?;
         let on_timer = handle.value_state("on_timer")?;
-        let ttl = handle.parameter("ttl_ms").map(str::parse).transpose()?.map(Duration::from_millis);
+        let ttl = handle
+            .parameter("ttl_ms")
+            .filter(|ms| !ms.is_empty())
+            .map(str::parse)
+            .transpose()?
+            .map(Duration::from_millis);
         let with_ttl = ttl.map(|ttl| Variables::make(handle, "ttl_", ttl)).transpose()?;
         let fail_in_close = handle.parameter("fail_in") == Some("close");
-        Ok(Self { plain, with_ttl, on_timer, time_mode: handle.time_mode(), fail_in_close })
+        let query = handle.query();
+        let ids = [query.query_id.clone(), query.run_id.clone(), query.batch_id.to_string()];
+        Ok(Self { plain, with_ttl, on_timer, time_mode: handle.time_mode(), ids, fail_in_close })
     }
 
     fn handle_input_rows(
@@ -145,7 +154,10 @@ impl Script {
             "value.exists" => Some(value.exists()?.to_string()),
             "value.put" => return done(value.update(&arg.to_owned())),
             "value.clear" => return done(value.clear()),
+            "value.fill" => return done(value.update(&"x".repeat(arg.parse()?))),
+            "value.length" => value.get()?.map(|value| value.len().to_string()),
             "list.get" => listed(list.get()?)?,
+            "list.first" => list.get()?.next().transpose()?,
             "list.exists" => Some(list.exists()?.to_string()),
             "list.put" => return done(list.put(&elements(arg))),
             "list.append" => return done(list.append_list(&elements(arg))),
@@ -166,6 +178,12 @@ impl Script {
             "timer.delete" => return done(timers.delete(self.expiry_ms(arg, timers)?)),
             "timer.list" => listed(timers.list()?.map(|expiry_ms| expiry_ms.map(|expiry_ms| expiry_ms.to_string())))?,
             "time" => Some(format!("{}/{}", timers.processing_time_ms(), timers.watermark_ms())),
+            "time.put" => {
+                let time = format!("{}/{}", timers.processing_time_ms(), timers.watermark_ms());
+                return done(value.update(&time));
+            }
+            "query.put" => return done(value.update(&self.ids.join(" "))),
+            "query.get" => Some(self.compared(&value.get()?.unwrap_or_default())),
             "on_timer" => return done(self.on_timer.update(&arg.to_owned())),
             "emit" => Some(arg.to_owned()),
             "skip" => return Ok(Outcome::Skip),
@@ -174,11 +192,20 @@ impl Script {
                 return Ok(Outcome::Silent);
             }
             "fail" => return Err(Error::new("SCRIPTED", arg)),
+            "error" => return Err(Error::msg(arg)),
             #[expect(clippy::panic, reason = "that is the op")]
             "panic" => panic!("{arg}"),
             _ => return Err(Error::new("NO_SUCH_OP", op)),
         };
         Ok(Outcome::Answer(answer))
+    }
+
+    /// The ids of now, each held against one of those that were put.
+    fn compared(&self, put: &str) -> String {
+        let [query, run, batch] = &self.ids;
+        let mut put = put.split(' ');
+        let mut compare = |id: &String| if put.next() == Some(id) { "same" } else { "other" };
+        format!("query {}, run {}, batch {batch}", compare(query), compare(run))
     }
 
     fn expiry_ms(&self, arg: &str, timers: &Timers) -> Result<i64> {
