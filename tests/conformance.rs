@@ -10,6 +10,8 @@ use tidemill_host::testkit::{Case, Kit, Report};
 
 use super::support::{component, repository};
 
+mod coverage;
+
 /// Numbers of workers that every case runs with, unless it says a number itself.
 const WORKERS: [i64; 2] = [1, 3];
 
