@@ -26,7 +26,7 @@ use tidemill_host::engine::source::ReadLimits;
 use tidemill_host::engine::trigger::{self, Stop};
 use tidemill_host::record::Schema;
 
-use super::native_query::{FileQuery, directory, event_time, in_mode, settings};
+use super::native_query::{FileQuery, directory, event_time, in_mode, settings, two_steps};
 use super::support::{published, write_at};
 use super::tally::{Tally, Timers};
 
@@ -46,6 +46,11 @@ fn a_power_loss_with_output_in_staged_files() {
 #[test]
 fn a_power_loss_with_ttl_and_timers_by_the_clock() {
     survives_every_crash(&World::by_the_clock());
+}
+
+#[test]
+fn a_power_loss_with_two_steps_in_event_time() {
+    survives_every_crash(&World::two_steps());
 }
 
 #[test]
@@ -181,6 +186,12 @@ impl World {
         let operator = Tally { timers: Timers::After { ms: 150 }, ttl_ms: Some(250), ..Tally::default() };
         let times_ms = (0..8).map(|batch| 1_000 + batch * 100).collect();
         Self::new(settings, operator, Arc::new(ScriptedClock::new(times_ms)))
+    }
+
+    fn two_steps() -> Self {
+        let mut world = Self::small_output();
+        world.query.settings = two_steps(world.query.settings.clone());
+        world
     }
 
     fn with_malformed_rows() -> Self {

@@ -25,6 +25,7 @@ mod native_query;
 mod recovery;
 mod restarts;
 mod rollback;
+mod steps;
 mod support;
 mod tally;
 mod tidy;

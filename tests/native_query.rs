@@ -65,6 +65,22 @@ pub fn event_time(delay_ms: u64) -> QuerySettings {
     QuerySettings { watermark, ..in_mode(TimeMode::EventTime) }
 }
 
+/// The same in two steps: the second tallies what the first emits.
+pub fn two_steps(settings: QuerySettings) -> QuerySettings {
+    let first = StepSettings { name: "first".to_owned(), ..settings.steps[0].clone() };
+    let second = StepSettings { name: "second".to_owned(), ..first.clone() };
+    let event_time = settings.watermark.is_some() && first.time_mode == TimeMode::EventTime;
+    let first = StepSettings { output_event_time: event_time.then(|| "time".to_owned()), ..first };
+    QuerySettings { steps: vec![first, second], ..settings }
+}
+
+/// A tally for each step.
+pub fn tallies(settings: &QuerySettings, first: &Tally) -> Vec<StepParts> {
+    let later = std::iter::repeat_n(first.of_a_tally(), settings.steps.len() - 1);
+    let parts = |tally: Tally| StepParts { operator: Arc::new(tally), initial_state: None };
+    std::iter::once(first.clone()).chain(later).map(parts).collect()
+}
+
 /// The parts of a query on the machine's disk; a test replaces those that it is about.
 pub fn parts(operator: Tally, input: Box<dyn Source>, sink: Box<dyn Sink>, checkpoint: &Path) -> Parts {
     Parts {
@@ -113,6 +129,7 @@ impl FileQuery {
                 quarantine: (self.settings.bad_rows == BadRows::Quarantine).then(quarantine),
                 clock: Arc::clone(&self.clock),
                 disk: Arc::clone(disk),
+                steps: tallies(&self.settings, &self.operator),
                 ..parts(self.operator.clone(), Box::new(source), sink, &self.checkpoint)
             },
         )
@@ -173,8 +190,10 @@ impl MemoryQuery {
         let source = |ddl, rows: &MemoryRows| Box::new(MemorySource::new(schema(ddl), rows.clone())) as Box<dyn Source>;
         let sink = Box::new(MemorySink::new(self.table.clone()));
         let initial_state = self.initial_state.as_ref().map(|rows| source(INITIAL_STATE, rows));
+        let mut steps = tallies(&self.settings, &self.operator);
+        steps[0].initial_state = initial_state;
         Parts {
-            steps: vec![StepParts { operator: Arc::new(self.operator.clone()), initial_state }],
+            steps,
             clock: Arc::clone(&self.clock) as _,
             ..parts(self.operator.clone(), source(INPUT, &self.rows), sink, &self.checkpoint())
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use tidemill_host::engine::operator::{
     Closed, GroupedRows, Operator, OperatorError, OperatorPlan, QueryInfo, Task, TimeMode, Worker,
 };
@@ -18,7 +18,7 @@ pub const INPUT: &str = "k STRING, at TIMESTAMP, n BIGINT";
 /// What it takes as initial state.
 pub const INITIAL_STATE: &str = "k STRING, sum BIGINT";
 /// What it emits: for each row and each timer, what is known of the key.
-const OUTPUT: &str = "k STRING, event STRING, at BIGINT, count BIGINT, sum BIGINT, padding STRING";
+pub const OUTPUT: &str = "k STRING, event STRING, at BIGINT, count BIGINT, sum BIGINT, padding STRING, time TIMESTAMP";
 const STATE: &str = "count BIGINT, sum BIGINT";
 
 /// The operator.
@@ -32,6 +32,8 @@ pub struct Tally {
     pub ttl_ms: Option<u64>,
     /// The type of its state, which a checkpoint holds it to.
     pub key: &'static str,
+    /// The columns of time and number that it reads.
+    pub reads: (&'static str, &'static str),
 }
 
 /// Timers that rows register.
@@ -47,7 +49,14 @@ pub enum Timers {
 
 impl Default for Tally {
     fn default() -> Self {
-        Self { timers: Timers::Unused, padding_bytes: 0, ttl_ms: None, key: "k STRING" }
+        Self { timers: Timers::Unused, padding_bytes: 0, ttl_ms: None, key: "k STRING", reads: ("at", "n") }
+    }
+}
+
+impl Tally {
+    /// The same over what a tally emits.
+    pub fn of_a_tally(&self) -> Self {
+        Self { reads: ("time", "sum"), ..self.clone() }
     }
 }
 
@@ -66,7 +75,7 @@ impl Operator for Tally {
         };
         Ok(OperatorPlan {
             output: schema(OUTPUT),
-            columns: schema("at TIMESTAMP, n BIGINT"),
+            columns: schema(&format!("{} TIMESTAMP, {} BIGINT", self.reads.0, self.reads.1)),
             initial_state: query.initial_state.is_some().then(|| schema("sum BIGINT")),
             key: schema(self.key),
             variables: vec![state],
@@ -147,21 +156,16 @@ impl TallyWorker {
             number(known.count),
             number(known.sum),
             text(&"x".repeat(self.tally.padding_bytes)),
+            Arc::new(TimestampMicrosecondArray::from(vec![at_ms * 1000]).with_timezone("UTC")),
         ];
         let row = packed(&self.layouts.output, columns);
-        self.task.output.push(phase, &row).map_err(host)
+        self.task.output.push(phase, &row).map_err(|error| failure(error.code(), &error.to_string()))
     }
 
     fn row(&mut self, group: GroupId, batch: &RecordBatch, row: usize) -> Result<(), OperatorError> {
         let numbers = batch.column(1).as_primitive::<Int64Type>();
         if numbers.is_null(row) {
-            return Err(OperatorError::Guest {
-                export: "handle-input-rows",
-                guest_code: "USER_CODE".to_owned(),
-                message: "a number is missing".to_owned(),
-                stack: String::new(),
-                key: None,
-            });
+            return Err(failure("USER_CODE", "a number is missing"));
         }
         let before = self.known(group)?;
         let known = Known { count: before.count + 1, sum: before.sum + numbers.value(row) };
@@ -218,7 +222,7 @@ impl Worker for TallyWorker {
 /// Rows of [`INPUT`], with event times in milliseconds.
 pub fn input(rows: &[(&str, i64, Option<i64>)]) -> RecordBatch {
     let at = rows.iter().map(|(_, at_ms, _)| at_ms * 1000);
-    let at = arrow_array::TimestampMicrosecondArray::from_iter_values(at).with_timezone("UTC");
+    let at = TimestampMicrosecondArray::from_iter_values(at).with_timezone("UTC");
     let keys = StringArray::from_iter_values(rows.iter().map(|(key, ..)| key));
     let numbers = rows.iter().map(|(.., n)| *n).collect::<Int64Array>();
     let columns: Vec<ArrayRef> = vec![Arc::new(keys), Arc::new(at), Arc::new(numbers)];
@@ -235,6 +239,16 @@ pub fn initial_state(rows: &[(&str, i64)]) -> RecordBatch {
 
 pub fn schema(ddl: &str) -> Schema {
     Schema::parse(ddl).unwrap()
+}
+
+fn failure(code: &str, message: &str) -> OperatorError {
+    OperatorError::Guest {
+        export: "handle-input-rows",
+        guest_code: code.to_owned(),
+        message: message.to_owned(),
+        stack: String::new(),
+        key: None,
+    }
 }
 
 fn packed(layout: &RowLayout, columns: Vec<ArrayRef>) -> Vec<u8> {
