@@ -22,6 +22,7 @@ mod hostile;
 mod initial_state;
 mod model;
 mod native_query;
+mod reader;
 mod recovery;
 mod restarts;
 mod rollback;

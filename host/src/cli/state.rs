@@ -1,6 +1,10 @@
 //! `tidemill state`: the state of a query, running or not, after any retained batch.
 
+mod changes;
+mod export;
 mod metadata;
+mod rows;
+mod target;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -10,17 +14,16 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use self::rows::{RowShape, TimerShape, layout_of_key, put};
+use self::target::{Place, Target};
 use super::Format;
 use super::listing::{Listing, column, duration_text};
 use super::output::Coded;
 use crate::connect::timestamp_text;
 use crate::disk::RealDisk;
 use crate::engine::view::{QueryView, StateView};
-use crate::record::{GroupingKey, RowLayout, Schema, key_from_json, key_layout, row_to_json};
-use crate::state::{
-    Catalog, CatalogVariable, Contents, Conversions, Reader, StateError, StateRow, Store, VariableKind, for_each_row,
-    for_each_timer,
-};
+use crate::record::{GroupingKey, Schema, key_from_json};
+use crate::state::{Catalog, CatalogVariable, Reader, StateError, Store, for_each_row, for_each_timer};
 
 /// Look at the state of a query
 ///
@@ -48,6 +51,10 @@ pub(super) struct StateArgs {
     /// large files are linked instead of copied
     #[arg(long, value_name = "DIR", global = true)]
     scratch: Option<PathBuf>,
+
+    /// Write the rows to this new file, typed, instead of showing them; its ending tells the format: .jsonl or .parquet
+    #[arg(long, value_name = "FILE", global = true)]
+    file: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -58,6 +65,9 @@ Examples:
   tidemill state checkpoint scan count --output json > count.jsonl
   tidemill state checkpoint timers
   tidemill state checkpoint scan count --batch 41
+  tidemill state checkpoint scan times --collect --file times.parquet
+  tidemill state checkpoint changes count --from 40 --to 41
+  tidemill state checkpoint export --file state.parquet
   tidemill state checkpoint metadata
   tidemill state checkpoint --step sessions list
 
@@ -84,6 +94,25 @@ enum Look {
         /// Stop after so many rows
         #[arg(long, value_name = "ROWS")]
         limit: Option<u64>,
+        /// One row per key, with all elements of its list or all entries of its map
+        #[arg(long)]
+        collect: bool,
+    },
+    /// What batches did to a variable: puts, appends and deletes, in order. What expired is deleted
+    Changes {
+        /// The state variable
+        variable: String,
+        /// The first batch
+        #[arg(long, value_name = "BATCH")]
+        from: u64,
+        /// The last batch [default: the last committed]
+        #[arg(long, value_name = "BATCH")]
+        to: Option<u64>,
+    },
+    /// All state in flat rows, which another query can take as its initial state
+    Export {
+        /// Only these variables
+        variables: Vec<String>,
     },
     /// The timers that wait
     Timers {
@@ -108,12 +137,15 @@ enum Unknown {
     Step { asked: String, known: Vec<String> },
     #[error("this checkpoint has no committed batch yet, and so no grouping key and no state")]
     Nothing,
+    #[error("{0} and {1} do not go together; leave one of them out")]
+    Conflict(&'static str, &'static str),
 }
 
 impl Unknown {
     fn coded(self) -> anyhow::Error {
         let code = match self {
-            Self::Variable { .. } | Self::AnyVariable { .. } => "STATE_VARIABLE_UNKNOWN",
+            Self::Variable { .. } | Self::AnyVariable { .. } => "STDS_INVALID_OPTION_VALUE",
+            Self::Conflict(..) => "STDS_CONFLICT_OPTIONS",
             Self::Key { .. } => "STATE_KEY_INVALID",
             Self::Step { .. } => "STATE_STEP_UNKNOWN",
             Self::Nothing => "STATE_EMPTY",
@@ -124,26 +156,43 @@ impl Unknown {
 
 /// Runs the command.
 pub(super) fn run(args: &StateArgs, format: Format) -> anyhow::Result<u8> {
+    refuse_conflicts(args)?;
     let mut query = QueryView::open(Arc::new(RealDisk), &args.checkpoint).map_err(query_failed)?;
     if let Look::Metadata = args.look {
         metadata::show(&query, &args.checkpoint, format)?;
         return Ok(0);
     }
+    let batch = match &args.look {
+        Look::Changes { to, .. } => *to,
+        _ => args.batch,
+    };
     let scratch = scratch(args.scratch.as_deref())?;
-    let view = query.state(args.batch, &scratch.path().join("state")).map_err(query_failed)?;
+    let view = query.state(batch, &scratch.path().join("state")).map_err(query_failed)?;
     let (step, key) = step(&view, args.step.as_deref())?;
-    let catalog = Catalog::load(view.store.as_ref()).map_err(state_failed)?;
-    let state = State { catalog, step, key, store: view.store };
+    let state = State {
+        catalog: Catalog::load(view.store.as_ref()).map_err(state_failed)?,
+        step,
+        key,
+        key_groups: query.metadata().key_groups,
+        store: view.store,
+        place: Place { format, file: args.file.clone() },
+    };
     match &args.look {
         Look::List => state.list(format)?,
         Look::Get { variable, key } => {
             let key = state.parse_key(key)?;
-            state.rows(variable, Some(GroupingKey::new(&key)), None, format)?;
+            state.rows(variable, Some(GroupingKey::new(&key)), None)?;
         }
-        Look::Scan { variable, limit } => state.rows(variable, None, *limit, format)?,
+        Look::Scan { variable, limit, collect: false } => state.rows(variable, None, *limit)?,
+        Look::Scan { variable, limit, collect: true } => state.collected(variable, *limit)?,
+        Look::Changes { variable, from, .. } => match view.batch_id {
+            Some(last) => changes::show(&state, &query, variable, *from, last)?,
+            None => return Err(Unknown::Nothing.coded()),
+        },
+        Look::Export { variables } => export::write(&state, variables)?,
         Look::Timers { key } => {
             let key = key.as_ref().map(|key| state.parse_key(key)).transpose()?;
-            state.timers(key.as_deref().map(GroupingKey::new), format)?;
+            state.timers(key.as_deref().map(GroupingKey::new))?;
         }
         Look::Metadata => {}
     }
@@ -167,6 +216,17 @@ fn step(view: &StateView, name: Option<&str>) -> anyhow::Result<(u8, Option<Sche
     Ok((number, view.steps.get(usize::from(number)).map(|step| step.key.clone())))
 }
 
+fn refuse_conflicts(args: &StateArgs) -> anyhow::Result<()> {
+    let conflict = match &args.look {
+        Look::Changes { .. } if args.batch.is_some() => Some(("changes", "--batch")),
+        Look::Changes { from, to: Some(to), .. } if from > to => Some(("--from", "an earlier --to")),
+        Look::Metadata if args.batch.is_some() => Some(("metadata", "--batch")),
+        Look::Metadata | Look::List if args.file.is_some() => Some(("metadata or list", "--file")),
+        _ => None,
+    };
+    conflict.map_or(Ok(()), |(one, other)| Err(Unknown::Conflict(one, other).coded()))
+}
+
 /// A temporary folder, in the place that was asked for.
 pub(super) fn scratch(place: Option<&Path>) -> anyhow::Result<TempDir> {
     let folder = match place {
@@ -182,6 +242,8 @@ struct State {
     step: u8,
     /// None: nothing was committed.
     key: Option<Schema>,
+    key_groups: u16,
+    place: Place,
 }
 
 impl State {
@@ -224,18 +286,12 @@ impl State {
         Ok((keys, rows))
     }
 
-    fn rows(
-        &self,
-        name: &str,
-        only: Option<GroupingKey<'_>>,
-        limit: Option<u64>,
-        format: Format,
-    ) -> anyhow::Result<()> {
+    fn rows(&self, name: &str, only: Option<GroupingKey<'_>>, limit: Option<u64>) -> anyhow::Result<()> {
         let variable = self.variable(name)?;
-        let shape = RowShape::of(self.key()?, variable)?;
-        let mut listing = Listing::start(format, shape.columns());
+        let shape = RowShape::of(self.key()?, variable, self.key_groups)?;
+        let mut target = self.place.open(shape.columns(), shape.schema()?)?;
         let mut left = limit.unwrap_or(u64::MAX);
-        self.each(&mut listing, |reader, visit| {
+        self.each(&mut target, |reader, visit| {
             for_each_row(reader, self.step, variable.id, variable.kind, only, &mut |row| {
                 if left == 0 {
                     return ControlFlow::Break(());
@@ -244,34 +300,65 @@ impl State {
                 visit(shape.document(row))
             })
         })?;
-        listing.finish()
+        target.finish()
     }
 
-    fn timers(&self, only: Option<GroupingKey<'_>>, format: Format) -> anyhow::Result<()> {
-        let mut listing = Listing::start(format, Vec::new());
-        if let Some(key) = &self.key {
-            let layout = key_layout(key).map_err(|error| Coded::wrap(error.code(), error))?;
-            let columns = fields("key", key).chain(std::iter::once(column("expires")));
-            listing = Listing::start(format, columns.collect());
-            self.each(&mut listing, |reader, visit| {
-                for_each_timer(reader, self.step, only, &mut |timer| {
-                    let key = row_to_json(&layout, timer.key.row);
-                    visit(key.map(|key| json!({ "key": key, "expires": instant(timer.expiry_ms) })).map_err(row_failed))
-                })
+    fn collected(&self, name: &str, limit: Option<u64>) -> anyhow::Result<()> {
+        let variable = self.variable(name)?;
+        let shape = RowShape::of(self.key()?, variable, self.key_groups)?;
+        let mut target = self.place.open(shape.collected_columns(), shape.collected_schema()?)?;
+        let mut left = limit.unwrap_or(u64::MAX);
+        let mut hand: Option<(Vec<u8>, Value)> = None;
+        self.each(&mut target, |reader, visit| {
+            for_each_row(reader, self.step, variable.id, variable.kind, None, &mut |row| {
+                match &mut hand {
+                    Some((key, collected)) if key == row.key.row => {
+                        return match shape.collect(row, collected) {
+                            Ok(()) => ControlFlow::Continue(()),
+                            Err(error) => visit(Err(error)),
+                        };
+                    }
+                    _ => {}
+                }
+                let (key, next) = (row.key.row.to_vec(), shape.begin_collecting(row));
+                let done = match next {
+                    Ok(next) => hand.replace((key, next)),
+                    Err(error) => return visit(Err(error)),
+                };
+                let Some((_, collected)) = done else { return ControlFlow::Continue(()) };
+                if left == 0 {
+                    return ControlFlow::Break(());
+                }
+                left -= 1;
+                visit(Ok(collected))
             })?;
-        }
-        listing.finish()
+            if let Some((_, collected)) = hand.take().filter(|_| left > 0) {
+                let _was_the_last = visit(Ok(collected));
+            }
+            Ok(())
+        })?;
+        target.finish()
     }
 
-    /// Adds what a walk over the store visits to a listing, until nobody reads any more.
+    fn timers(&self, only: Option<GroupingKey<'_>>) -> anyhow::Result<()> {
+        let Some(key) = &self.key else { return self.place.open(Vec::new(), rows::schema(Vec::new())?)?.finish() };
+        let shape = TimerShape::of(key, self.key_groups)?;
+        let mut target = self.place.open(shape.columns(), shape.schema()?)?;
+        self.each(&mut target, |reader, visit| {
+            for_each_timer(reader, self.step, only, &mut |timer| visit(shape.document(timer)))
+        })?;
+        target.finish()
+    }
+
+    /// Adds what a walk over the store visits to a target, until nobody reads any more.
     fn each(
         &self,
-        listing: &mut Listing,
+        target: &mut Target,
         walk: impl FnOnce(&dyn Reader, &mut dyn FnMut(anyhow::Result<Value>) -> ControlFlow<()>) -> Result<(), StateError>,
     ) -> anyhow::Result<()> {
         let mut outcome = Ok(());
         walk(self.store.as_ref(), &mut |document| {
-            document.and_then(|document| listing.row(&document)).unwrap_or_else(|error| {
+            document.and_then(|document| target.row(&document)).unwrap_or_else(|error| {
                 outcome = Err(error);
                 ControlFlow::Break(())
             })
@@ -300,88 +387,10 @@ impl State {
     /// The packed key.
     fn parse_key(&self, text: &str) -> anyhow::Result<Vec<u8>> {
         let schema = self.key()?;
-        let layout = key_layout(schema).map_err(|error| Coded::wrap(error.code(), error))?;
+        let layout = layout_of_key(schema)?;
         let invalid = |reason: String| Unknown::Key { text: text.to_owned(), key: schema.to_string(), reason }.coded();
         let json: Value = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
         key_from_json(&layout, &json).map_err(|error| invalid(error.to_string()))
-    }
-}
-
-/// How the rows of a variable are shown.
-struct RowShape<'a> {
-    variable: &'a CatalogVariable,
-    key: RowLayout,
-    entry: Option<RowLayout>,
-    value: RowLayout,
-    conversions: Conversions,
-}
-
-impl<'a> RowShape<'a> {
-    fn of(key: &Schema, variable: &'a CatalogVariable) -> anyhow::Result<Self> {
-        let keys = |schema: &Schema| key_layout(schema).map_err(|error| Coded::wrap(error.code(), error));
-        Ok(Self {
-            variable,
-            key: keys(key)?,
-            entry: variable.key.as_ref().map(keys).transpose()?,
-            value: RowLayout::new(&variable.value),
-            conversions: variable.conversions().map_err(state_failed)?,
-        })
-    }
-
-    fn columns(&self) -> Vec<Vec<String>> {
-        let mut columns: Vec<_> = fields("key", self.key.schema()).collect();
-        if self.variable.kind == VariableKind::List {
-            columns.push(column("sequence"));
-        }
-        if let Some(entry) = &self.entry {
-            columns.extend(fields("entry", entry.schema()));
-        }
-        columns.extend(fields("value", self.value.schema()));
-        if self.variable.expires {
-            columns.push(column("expires"));
-        }
-        columns
-    }
-
-    fn document(&self, row: StateRow<'_>) -> anyhow::Result<Value> {
-        let json = |layout: &RowLayout, row: &[u8]| row_to_json(layout, row).map_err(row_failed);
-        let mut document = json!({ "key": json(&self.key, row.key.row)? });
-        let value = match (row.contents, &self.entry) {
-            (Contents::Value(value), _) => value,
-            (Contents::Element { sequence, row }, _) => {
-                put(&mut document, "sequence", sequence.into());
-                row
-            }
-            (Contents::Entry { key, row }, Some(entry)) => {
-                put(&mut document, "entry", json(entry, key)?);
-                row
-            }
-            (Contents::Entry { row, .. }, None) => row,
-        };
-        // As the processor of the last batch sees it.
-        let mut converted = Vec::new();
-        let value = if row.schema_id == self.variable.schema_id {
-            value
-        } else {
-            self.conversions.append(row.schema_id, value, &mut converted).map_err(state_failed)?;
-            &converted
-        };
-        put(&mut document, "value", json(&self.value, value)?);
-        if let Some(expiry_ms) = row.expiry_ms {
-            put(&mut document, "expires", instant(expiry_ms).into());
-        }
-        Ok(document)
-    }
-}
-
-/// Columns of a row within a row.
-fn fields<'s>(prefix: &'s str, schema: &'s Schema) -> impl Iterator<Item = Vec<String>> + 's {
-    schema.fields().iter().map(move |field| vec![prefix.to_owned(), field.name.clone()])
-}
-
-fn put(document: &mut Value, name: &str, value: Value) {
-    if let Value::Object(object) = document {
-        object.insert(name.to_owned(), value);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::changes::Changes;
+use super::changes::{Changes, Operation};
 use super::codec::{RowKind, StoredRow, parse_list_header, parse_row_record, parse_timers_record};
 use super::error::StateError;
 use super::keys::{StateKey, TIMERS_VARIABLE, parse_sequence, parse_state_key, push_variable, state_key, successor};
@@ -53,6 +53,22 @@ pub struct TimerRow<'a> {
     pub expiry_ms: i64,
 }
 
+/// What a batch did to a row of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowChange<'a> {
+    /// It is there now: a new row, or other contents.
+    Put(StateRow<'a>),
+    /// It is not there any more: deleted, expired, or a leftover of a list that was replaced.
+    Deleted {
+        /// The grouping key.
+        key: GroupingKey<'a>,
+        /// Of an element.
+        sequence: Option<u64>,
+        /// Key row of an entry.
+        entry: Option<&'a [u8]>,
+    },
+}
+
 /// What goes with a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DroppedRecords {
@@ -84,6 +100,50 @@ pub fn for_each_row(
         let StoredRow { schema_id, expiry_ms, .. } = stored;
         Ok(visit(StateRow { key: key.key, contents, schema_id, expiry_ms }))
     })
+}
+
+/// Visits what the changes of a batch do to the rows of a variable, in their order, until `visit` breaks. A variable that is
+/// dropped as a whole is not told of.
+///
+/// # Errors
+/// Damage.
+pub fn for_each_change(
+    changes: &Changes,
+    step: u8,
+    variable: u16,
+    kind: VariableKind,
+    visit: &mut dyn FnMut(RowChange<'_>) -> ControlFlow<()>,
+) -> Result<(), StateError> {
+    let mut prefix = Vec::new();
+    push_variable(&mut prefix, step, variable);
+    for change in changes.iter() {
+        let change = change?;
+        if change.family != Family::State || !change.key.starts_with(&prefix) {
+            continue;
+        }
+        let key = parse_state_key(change.key)?;
+        if kind == VariableKind::List && key.suffix.is_empty() {
+            continue;
+        }
+        let row_change = match change.operation {
+            Operation::DeleteBelow(_) => continue,
+            Operation::Put(record) => {
+                let stored = parse_row_record(record)?;
+                let StoredRow { schema_id, expiry_ms, .. } = stored;
+                let contents = contents(kind, key, stored)?;
+                RowChange::Put(StateRow { key: key.key, contents, schema_id, expiry_ms })
+            }
+            Operation::Delete => RowChange::Deleted {
+                key: key.key,
+                sequence: (kind == VariableKind::List).then(|| parse_sequence(key.suffix)).transpose()?,
+                entry: (kind == VariableKind::Map).then_some(key.suffix),
+            },
+        };
+        if visit(row_change).is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Visits the timers of all keys, or of one, in order of the keys, until `visit` breaks.

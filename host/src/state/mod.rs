@@ -35,7 +35,10 @@ pub use changes::{Change, Changes, Operation};
 pub use due::DueIndex;
 pub use error::StateError;
 pub use evolution::{Outlook, VariableOutlook};
-pub use inspect::{Contents, DroppedRecords, StateRow, TimerRow, drop_variable, for_each_row, for_each_timer};
+pub use inspect::{
+    Contents, DroppedRecords, RowChange, StateRow, TimerRow, drop_variable, for_each_change, for_each_row,
+    for_each_timer,
+};
 pub use limits::StateLimits;
 pub use memory::MemoryStore;
 pub use rocks::{RocksSettings, RocksStore};
