@@ -20,6 +20,7 @@ mod event_time;
 mod examples;
 mod hostile;
 mod initial_state;
+mod metrics;
 mod model;
 mod native_query;
 mod reader;

@@ -23,7 +23,7 @@ pub(super) struct RunArgs {
     #[arg(long, conflicts_with = "checkpoint")]
     ephemeral: bool,
 
-    /// Write the progress of every batch to this file, one JSON document per line.
+    /// Write the metrics of every batch to this file, one JSON document per line (docs/metrics.md).
     #[arg(long, value_name = "FILE")]
     progress: Option<PathBuf>,
 }
@@ -41,6 +41,9 @@ pub(super) fn run(args: RunArgs, format: Format, environment: &Environment) -> a
     let config = args.query.load()?;
     let lifetime = if args.ephemeral { Lifetime::Ephemeral } else { Lifetime::Kept };
     let Opened { mut query, folder } = open::query(&config, lifetime, environment)?;
+    if args.progress.is_some() {
+        query.measure_store();
+    }
     let mut line = ProgressLine::start(&query, args.progress.as_deref(), format)?;
 
     let stop = Stop::default();

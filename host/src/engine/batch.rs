@@ -8,6 +8,7 @@ use super::commit::{BatchKind, COMMIT_FORMAT, Commit, CommitHeader, SinkCommit, 
 use super::error::QueryError;
 use super::faults;
 use super::handover::{HandedOver, hand_over};
+use super::metrics::Counted;
 use super::pipeline::{BatchWork, Runs, Share};
 use super::plan::{self, Next, Plan};
 use super::progress::{self, Durations};
@@ -31,10 +32,11 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
         Next::Batch(plan) => plan,
         Next::Nothing(step) => return Ok(step),
     };
+    let planned_ms = begun.elapsed().as_secs_f64() * 1e3 - plan.read_ms;
     faults::point("plan.done");
     refuse_bad_rows(query, &plan)?;
 
-    let mut durations = Durations { read: plan.read_ms, ..Durations::default() };
+    let mut durations = Durations { plan: planned_ms, read: plan.read_ms, ..Durations::default() };
     let (mut handed, mut done) = (HandedOver::default(), Vec::new());
     for (number, step) in query.steps.iter().enumerate() {
         let (routed, route_ms) = timed(|| route(query, &plan, number, &handed))?;
@@ -47,17 +49,17 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
 
     let (staged, stage_ms) = timed(|| stage(query, &plan, &mut done))?;
 
-    let (commit, metrics) = record(query, &mut plan, done, staged);
+    let (commit, counted) = record(query, &mut plan, done, staged);
     query.committing = true;
     let (at, commit_ms) = timed(|| append(query, &commit))?;
 
-    let ((), publish_ms) = timed(|| publish::publish(query, &commit, at))?;
+    let (apply_ms, publish_ms) = timed(|| publish::publish(query, &commit, at))?;
     query.committing = false;
 
     let trigger_execution = begun.elapsed().as_secs_f64() * 1e3;
     let durations =
         Durations { stage: stage_ms, commit: commit_ms, publish: publish_ms, trigger_execution, ..durations };
-    Ok(Step::Ran(Box::new(progress::report(query, &commit.header, metrics, durations))))
+    Ok(Step::Ran(Box::new(progress::report(query, &commit.header, &counted, apply_ms, durations))))
 }
 
 fn refuse_bad_rows(query: &Query, plan: &Plan) -> Result<(), QueryError> {
@@ -159,7 +161,7 @@ fn stage(query: &Query, plan: &Plan, done: &mut [StepDone]) -> Result<Staged, Qu
     Ok(Staged { output, quarantine })
 }
 
-fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -> (Commit, Vec<progress::StepMetrics>) {
+fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -> (Commit, Vec<Counted>) {
     let mut input = Vec::new();
     let mut sources = Vec::new();
     let mut meta = query.pending_meta.clone();
@@ -205,15 +207,11 @@ fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -
         }
     }
     let event_time_max_us = done.first().and_then(|first| first.event_time_max_us);
-    let (mut steps, mut changes, mut metrics) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut steps, mut changes, mut counted) = (Vec::new(), Vec::new(), Vec::new());
     for (number, (step, done)) in query.steps.iter().zip(done).enumerate() {
         steps.push(step_commit(query, plan, number, step, &done));
         changes.extend(done.changes);
-        metrics.push(progress::StepMetrics {
-            metrics: done.metrics,
-            fuel: done.fuel,
-            variables_dropped: step.dropped.variables,
-        });
+        counted.push(Counted { dropped_variables: step.dropped.variables, ..done.counted });
     }
     changes.push(meta);
     let header = CommitHeader {
@@ -231,7 +229,7 @@ fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -
         steps,
         key_groups: query.key_groups,
     };
-    (Commit { header, changes, output, input }, metrics)
+    (Commit { header, changes, output, input }, counted)
 }
 
 fn step_commit(query: &Query, plan: &Plan, number: usize, step: &RunningStep, done: &StepDone) -> StepCommit {
@@ -254,7 +252,7 @@ fn step_commit(query: &Query, plan: &Plan, number: usize, step: &RunningStep, do
         rows_out: done.rows_out,
         rows_refused: done.rows_refused,
         output_digest: done.output_digest.clone(),
-        state_rows: state_rows.saturating_add_signed(done.metrics.rows_total_change()),
+        state_rows: state_rows.saturating_add_signed(done.counted.state.rows_total_change()),
         state_digest: Changes::digest(&done.changes),
         workers: done.workers.clone(),
     }

@@ -4,7 +4,7 @@
 //! [`sink::Sink`]). It knows nothing of WebAssembly, file formats or the network.
 //!
 //! Read in this order: [`query`] (what a query is made of), `batch` (the main path), and then its steps: `plan`,
-//! [`route`], [`pipeline`], `handover` (to the next step), `stage`, [`commit`], `publish`, [`progress`]. [`recovery`],
+//! [`route`], [`pipeline`], `handover` (to the next step), `stage`, [`commit`], `publish`, [`progress`] with [`metrics`]. [`recovery`],
 //! `rebuild` and `catch_up` bring a query back, [`rollback`] takes it to an earlier batch; [`checkpoint`] is its folder;
 //! [`trigger`] decides when batches run; [`replay`] runs committed ones again, and [`view`] looks at a query from outside.
 
@@ -18,6 +18,7 @@ mod handover;
 pub mod head;
 pub mod history;
 mod identity;
+pub mod metrics;
 pub mod operator;
 pub mod output;
 pub mod pipeline;

@@ -11,12 +11,14 @@ use arrow_array::RecordBatch;
 use super::commit::BatchKind;
 use super::error::QueryError;
 use super::faults;
-use super::operator::{GroupedRows, Operator, OperatorPlan, QueryInfo, Task, TimeMode, TimerValues};
+use super::metrics::{Counted, Times};
+use super::operator::{Closed, GroupedRows, Operator, OperatorPlan, QueryInfo, Task, TimeMode, TimerValues};
 use super::output::{EventTimeGuard, Output, OutputLimits};
 use super::route::{LateRows, Routed, Routing};
 use super::settings::StepSettings;
+use crate::clock::Stopwatch;
 use crate::record::Schema;
-use crate::state::{Changes, DueIndex, Finished, Scope, Session, SessionMetrics, StateLimits, Store, Variable};
+use crate::state::{Changes, DueIndex, Finished, Scope, Session, StateLimits, Store, Variable};
 
 /// One step of a query.
 #[derive(Clone)]
@@ -96,12 +98,10 @@ pub struct Done {
     pub input_digest: Option<u128>,
     /// State changes.
     pub changes: Changes,
-    /// Counts.
-    pub metrics: SessionMetrics,
+    /// Counts and times.
+    pub counted: Counted,
     /// Emitted rows; None: the processor did not run.
     pub output: Option<Output>,
-    /// Fuel burnt, where metered.
-    pub fuel: Option<u64>,
 }
 
 impl Pipeline {
@@ -198,16 +198,19 @@ impl Pipeline {
             dropped: Arc::clone(&self.variables.dropped),
         };
         let session = Session::new(Arc::clone(store), Arc::clone(&self.variables.declared), scope);
-        let (mut session, output, input_digest, fuel) = match runs {
-            Runs::EvictionOnly => (session, None, None, None),
+        let mut counted = Counted::default();
+        let (mut session, output, input_digest) = match runs {
+            Runs::EvictionOnly => (session, None, None),
             Runs::Processor => {
-                let closed = self.run_operator(work, key_groups.clone(), rows, session)?;
-                (closed.session, Some(closed.output), Some(closed.input_digest), closed.fuel)
+                let closed = self.run_operator(work, key_groups.clone(), rows, session, &mut counted.times)?;
+                counted.fuel = closed.fuel;
+                (closed.session, Some(closed.output), Some(closed.input_digest))
             }
         };
-        session.evict_expired()?;
-        let Finished { changes, metrics } = session.finish()?;
-        Ok(Done { key_groups, input_digest, changes, metrics, output, fuel })
+        timed(&mut counted.times.eviction, || session.evict_expired())?;
+        let Finished { changes, metrics } = timed(&mut counted.times.changes, || session.finish())?;
+        counted.state = metrics;
+        Ok(Done { key_groups, input_digest, changes, counted, output })
     }
 
     fn run_operator(
@@ -216,7 +219,8 @@ impl Pipeline {
         key_groups: Range<u16>,
         rows: GroupedRows,
         session: Session,
-    ) -> Result<super::operator::Closed, QueryError> {
+        times: &mut Times,
+    ) -> Result<Closed, QueryError> {
         let failed = |source| QueryError::Operator { batch_id: work.batch_id, key_groups: key_groups.clone(), source };
         let mut worker = self
             .operator
@@ -233,18 +237,25 @@ impl Pipeline {
             .map_err(failed)?;
         faults::point("process.opened");
         if work.kind == BatchKind::Bootstrap {
-            worker.initial_state(rows).map_err(failed)?;
+            timed(&mut times.initial_state, || worker.initial_state(rows)).map_err(failed)?;
         } else {
             if !rows.groups.is_empty() {
-                worker.input_rows(rows).map_err(failed)?;
+                timed(&mut times.input_rows, || worker.input_rows(rows)).map_err(failed)?;
             }
             faults::point("process.between-input-and-timers");
             if let Some(threshold_ms) = self.timer_threshold_ms(work.time) {
-                worker.expired_timers(threshold_ms).map_err(failed)?;
+                timed(&mut times.timers, || worker.expired_timers(threshold_ms)).map_err(failed)?;
             }
         }
         worker.close().map_err(failed)
     }
+}
+
+fn timed<T>(ms: &mut f64, work: impl FnOnce() -> T) -> T {
+    let watch = Stopwatch::start();
+    let done = work();
+    *ms = watch.elapsed().as_secs_f64() * 1e3;
+    done
 }
 
 /// Splits the key groups among workers, as evenly as they go.

@@ -1,10 +1,11 @@
-//! What a batch did, in numbers: the progress report of the model we follow, by the same names.
+//! What a batch did, in numbers: the progress report of the model we follow, by the same names (docs/metrics.md).
 
 use serde::Serialize;
 
 use super::commit::{CommitHeader, SinkRole};
+use super::metrics::{Counted, state_operator};
 use super::query::Query;
-use crate::state::SessionMetrics;
+use super::snapshots::Snapshots;
 
 /// One batch. Times in milliseconds.
 #[derive(Debug, Clone, Serialize)]
@@ -41,6 +42,8 @@ pub struct Progress {
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Durations {
+    /// Deciding what the batch consists of.
+    pub plan: f64,
     /// Reading and decoding.
     pub read: f64,
     /// Grouping by key.
@@ -70,7 +73,7 @@ pub struct EventTime {
     pub max_ms: Option<i64>,
 }
 
-/// State of one step.
+/// State of one step. Times in milliseconds, with fractions, summed over the workers.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StateOperator {
@@ -84,23 +87,116 @@ pub struct StateOperator {
     pub num_output_rows: u64,
     /// Keys of value and list states and entries of map states, over all variables.
     pub num_rows_total: u64,
+    /// Values, list elements and map entries written.
+    pub num_rows_updated: u64,
+    /// Handling of input rows, with the processor's work.
+    pub all_updates_time_ms: f64,
+    /// Values, list elements and map entries removed, by the processor or by TTL.
+    pub num_rows_removed: u64,
+    /// Removal of what has expired.
+    pub all_removals_time_ms: f64,
+    /// Collecting the changes and applying them to the store. The fsync is in [`Durations::commit`].
+    pub commit_time_ms: f64,
+    /// Memory of the state store; in the first step's report for all.
+    pub memory_used_bytes: u64,
     /// Rows dropped because they came too late.
     pub num_rows_dropped_by_watermark: u64,
-    /// Writes, removals, timers and evictions of this batch.
-    #[serde(flatten)]
-    pub metrics: SessionMetrics,
-    /// State variables that were dropped with this batch.
+    /// Key groups.
+    pub num_shuffle_partitions: u64,
+    /// Always 1: all workers share one store.
+    pub num_state_store_instances: u64,
+    /// The rest.
+    pub custom_metrics: CustomMetrics,
+}
+
+/// Numbers of a step that only this operator and this store have.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomMetrics {
+    /// Handling of rows of the initial state.
+    pub initial_state_processing_time_ms: f64,
+    /// Value states declared without TTL.
+    pub num_value_state_vars: u64,
+    /// List states declared without TTL.
+    pub num_list_state_vars: u64,
+    /// Map states declared without TTL.
+    pub num_map_state_vars: u64,
+    /// Value states declared with TTL.
+    #[serde(rename = "numValueStateWithTTLVars")]
+    pub num_value_state_with_ttl_vars: u64,
+    /// List states declared with TTL.
+    #[serde(rename = "numListStateWithTTLVars")]
+    pub num_list_state_with_ttl_vars: u64,
+    /// Map states declared with TTL.
+    #[serde(rename = "numMapStateWithTTLVars")]
+    pub num_map_state_with_ttl_vars: u64,
+    /// Variables whose state this batch dropped.
     pub num_deleted_state_vars: u64,
+    /// Handling of due timers, with the processor's work.
+    pub timer_processing_time_ms: f64,
+    /// Timers registered, also those that existed.
+    pub num_registered_timers: u64,
+    /// Timers deleted, also those that did not exist, and those that fired.
+    pub num_deleted_timers: u64,
+    /// Timers that fired.
+    pub num_expired_timers: u64,
+    /// Values, list elements and map entries removed by TTL.
+    #[serde(rename = "numValuesRemovedDueToTTLExpiry")]
+    pub num_values_removed_due_to_ttl_expiry: u64,
     /// Fuel burnt, where it is metered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
+    /// The state store, if it is RocksDB and measured; in the first step's report for all.
+    #[serde(flatten)]
+    pub rocks: Option<RocksProgress>,
 }
 
-/// What only the workers of a step know of a batch.
-pub(super) struct StepMetrics {
-    pub(super) metrics: SessionMetrics,
-    pub(super) fuel: Option<u64>,
-    pub(super) variables_dropped: u64,
+/// RocksDB since the batch before. Flushes, compactions and snapshots run beside the batches and show in the batch
+/// after which they were seen.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RocksProgress {
+    /// Keys looked up.
+    pub rocksdb_get_count: u64,
+    /// Keys put or deleted.
+    pub rocksdb_put_count: u64,
+    /// Applying the changes.
+    pub rocksdb_put_latency: f64,
+    /// Bytes of values found by lookups.
+    pub rocksdb_total_bytes_read: u64,
+    /// Bytes of keys and values found by scans.
+    pub rocksdb_total_bytes_read_through_iterator: u64,
+    /// Bytes of keys and values put or deleted.
+    pub rocksdb_total_bytes_written: u64,
+    /// Bytes of files written from write buffers.
+    pub rocksdb_total_bytes_written_by_flush: u64,
+    /// Bytes that compactions read.
+    pub rocksdb_total_bytes_read_by_compaction: u64,
+    /// Bytes that compactions wrote.
+    pub rocksdb_total_bytes_written_by_compaction: u64,
+    /// CPU time of compactions.
+    pub rocksdb_total_compaction_latency_ms: f64,
+    /// Blocks found in the block cache.
+    pub rocksdb_read_block_cache_hit_count: u64,
+    /// Blocks read from files.
+    pub rocksdb_read_block_cache_miss_count: u64,
+    /// Memory of blocks that are in use and cannot be evicted, now.
+    pub rocksdb_pinned_blocks_memory_usage: u64,
+    /// Bytes of all files, now.
+    pub rocksdb_sst_file_size: u64,
+    /// Waiting because flushes or compactions lag behind.
+    pub rocksdb_writer_stall_latency_ms: f64,
+    /// Taking the snapshots that were finished.
+    pub rocksdb_commit_checkpoint_latency: f64,
+    /// The last batch that a snapshot surely holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot_last_batch: Option<u64>,
+    /// Making the store from a snapshot, in the first batch after a start.
+    pub rocksdb_load_from_snapshot_latency_ms: u64,
+    /// Applying the batches behind the snapshot again, in the first batch after a start.
+    pub rocksdb_replay_change_log_latency_ms: u64,
+    /// How many these were.
+    pub rocksdb_num_replay_changelog_files: u64,
 }
 
 /// One source.
@@ -127,25 +223,22 @@ pub struct SinkProgress {
     pub num_output_rows: u64,
 }
 
-/// What a committed batch did.
+/// What a committed batch did; `counted` is by step, `apply_ms` what the state store took.
 pub(super) fn report(
-    query: &Query,
+    query: &mut Query,
     header: &CommitHeader,
-    metrics: Vec<StepMetrics>,
+    counted: &[Counted],
+    apply_ms: f64,
     durations: Durations,
 ) -> Progress {
     let rows: u64 = header.sources.iter().map(|source| source.rows).sum();
-    let steps = header.steps.iter().zip(metrics).map(|(step, of)| StateOperator {
-        operator_name: "transformWithState",
-        step: step.name.clone(),
-        num_input_rows: step.rows_in,
-        num_output_rows: step.rows_out,
-        num_rows_total: step.state_rows,
-        num_rows_dropped_by_watermark: step.late,
-        metrics: of.metrics,
-        num_deleted_state_vars: of.variables_dropped,
-        fuel: of.fuel,
+    let snapshots = query.snapshots.as_mut().map(Snapshots::taken).unwrap_or_default();
+    let mut store = query.meter.report(query.store.as_ref(), apply_ms, snapshots);
+    let steps = query.steps.iter().zip(&header.steps).zip(counted);
+    let steps = steps.map(|((running, step), counted)| {
+        state_operator(&running.pipeline.plan, step, header.key_groups, counted, std::mem::take(&mut store))
     });
+    let state_operators = steps.collect();
     let sources = header.sources.iter().map(|source| SourceProgress {
         description: source.source.clone(),
         num_input_rows: source.rows,
@@ -166,7 +259,7 @@ pub(super) fn report(
             late_watermark_ms: header.late_watermark_ms,
             max_ms: header.event_time_max_us.map(|max_us| max_us.div_euclid(1000)),
         },
-        state_operators: steps.collect(),
+        state_operators,
         sources: sources.collect(),
         sink: SinkProgress {
             description: query.output.sink.describe(),

@@ -9,15 +9,19 @@ use super::faults;
 use super::query::{Outlet, Query};
 use super::setup::Dropped;
 use super::sink::{Ledger, Publication, Staged};
+use crate::clock::Stopwatch;
 use crate::log::RecordRef;
 use crate::state::{Applied, Changes, Store};
 
-/// Publishes a batch that has just been committed, and moves the query behind it.
-pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {
+/// Publishes a batch that has just been committed, and moves the query behind it. Gives the milliseconds that the state
+/// store took.
+pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Result<f64, QueryError> {
     for outlet in std::iter::once(&mut query.output).chain(&mut query.quarantine) {
         publish_to(&query.checkpoint, outlet, &query.query_id, commit)?;
     }
+    let watch = Stopwatch::start();
     apply(query.store.as_ref(), commit)?;
+    let apply_ms = watch.elapsed().as_secs_f64() * 1e3;
     for step in &mut query.steps {
         let due = Arc::make_mut(&mut step.due);
         for changes in &commit.changes {
@@ -28,7 +32,8 @@ pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Resu
     }
     query.head.commit(&commit.header, query.settings.watermark.as_ref());
     query.pending_meta = Changes::default();
-    query.keep_snapshots(commit, at)
+    query.keep_snapshots(commit, at)?;
+    Ok(apply_ms)
 }
 
 /// Gives one batch to one sink. A batch without output is noted in the ledger with the next that has some.

@@ -10,6 +10,7 @@ use super::commit::{Bootstrap, Commit, SinkRole, SourceRole};
 use super::error::QueryError;
 use super::head::Head;
 use super::history::Retained;
+use super::metrics::StoreMeter;
 use super::operator::{Operator, TimeMode};
 use super::pipeline::Pipeline;
 use super::progress::Progress;
@@ -118,6 +119,7 @@ pub struct Query {
     pub(super) ranges: Vec<Range<u16>>,
     pub(super) rowless: Rowless,
     pub(super) snapshots: Option<Snapshots>,
+    pub(super) meter: StoreMeter,
     pub(super) recovered: Recovered,
     pub(super) poisoned: bool,
     /// A record is being appended or its batch published. Still so after a failure, only the next start knows how far
@@ -176,6 +178,11 @@ impl Query {
             None => Ok(()),
             Some(snapshots) => snapshots.settle(&self.checkpoint, &mut self.log),
         }
+    }
+
+    /// Lets progress reports tell what the state store does, which costs its reads a few percent.
+    pub fn measure_store(&self) {
+        self.store.measure();
     }
 
     /// When batches run.

@@ -12,6 +12,7 @@ use super::commit::{Bootstrap, SinkRole, SourceRole, StepCommit};
 use super::error::QueryError;
 use super::faults;
 use super::history::History;
+use super::metrics::{Restored, StoreMeter};
 use super::pipeline::worker_ranges;
 use super::quarantine;
 use super::query::{Outlet, Parts, Query, Rowless, RunningStep, StoreKind, bookkeeping_prefix};
@@ -20,6 +21,7 @@ use super::settings::{BadRows, ONLY_SOURCE, QuerySettings};
 use super::setup::{self, Schemas, Setup};
 use super::snapshots::Snapshots;
 use super::source::Source;
+use crate::clock::Stopwatch;
 use crate::record::{RowLayout, Schema};
 use crate::state::{DueIndex, Family, MemoryStore, RocksStore, Store};
 
@@ -61,12 +63,15 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     }
 
     let mut recovered = Recovered { new: checkpoint.is_new(), last_batch: head.last_batch, ..Recovered::default() };
+    let watch = Stopwatch::start();
     let StateStore { store, rocks } = open_store(&checkpoint, parts.store, &history, &mut recovered)?;
+    let snapshot_ms = watch.elapsed_ms();
     let snapshot_batch = store.applied()?.batch;
     // A rollback takes back what may not have been published.
     let is_clean = snapshot_batch == head.last_batch || history.ends_with_rollback();
     let last_run = if is_clean { LastRun::Clean } else { LastRun::Cut };
     recovered.applied = apply_up_to(store.as_ref(), &history, history.now())?;
+    let apply_ms = watch.elapsed_ms() - snapshot_ms;
     faults::point("recovery.state-applied");
     let query_id = checkpoint.metadata().query_id.clone();
     let run_id = chain.first().map(|first| first.info.run_id.clone()).unwrap_or_default();
@@ -118,6 +123,7 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
         steps.push(RunningStep { pipeline, due, initial_state, dropped });
     }
     let History { head, batches, .. } = history;
+    let meter = StoreMeter::new(Restored { snapshot_ms, apply_ms, batches: recovered.applied });
     Ok(Query {
         ranges: worker_ranges(key_groups, settings.workers),
         snapshots: rocks
@@ -137,6 +143,7 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
         store,
         head,
         pending_meta: declared.changes,
+        meter,
         key_groups,
         recovered,
         checkpoint,

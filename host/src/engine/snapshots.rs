@@ -13,6 +13,7 @@ use super::error::QueryError;
 use super::head::Head;
 use super::history::Retained;
 use super::settings::Retention;
+use crate::clock::Stopwatch;
 use crate::log::QueryLog;
 use crate::state::RocksStore;
 
@@ -28,7 +29,23 @@ pub(super) struct Snapshots {
     batches: VecDeque<Retained>,
     batches_since: u64,
     bytes_since: u64,
-    running: Option<JoinHandle<Result<(), QueryError>>>,
+    running: Option<JoinHandle<Result<Done, QueryError>>>,
+    taken: Taken,
+}
+
+/// What a snapshot that is being taken ends with.
+struct Done {
+    batch_id: u64,
+    took_ms: f64,
+}
+
+/// Snapshots that were finished, for progress reports.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Taken {
+    /// How long taking them took, in all.
+    pub(super) took_ms: f64,
+    /// The last batch that the newest snapshot surely holds.
+    pub(super) last_batch: Option<u64>,
 }
 
 impl Snapshots {
@@ -44,7 +61,8 @@ impl Snapshots {
         let since = batches.iter().filter(|batch| Some(batch.batch_id) > snapshot_batch);
         let (batches_since, bytes_since) =
             since.fold((0, 0), |(count, bytes), batch| (count + 1, bytes + batch.record.bytes));
-        Self { store, folder, retention, batches: batches.into(), batches_since, bytes_since, running: None }
+        let taken = Taken { took_ms: 0.0, last_batch: snapshot_batch };
+        Self { store, folder, retention, batches: batches.into(), batches_since, bytes_since, running: None, taken }
     }
 
     /// After every published batch.
@@ -73,6 +91,12 @@ impl Snapshots {
             self.start(head);
         }
         Ok(())
+    }
+
+    /// The snapshots finished since the last call.
+    pub(super) fn taken(&mut self) -> Taken {
+        let last_batch = self.taken.last_batch;
+        std::mem::replace(&mut self.taken, Taken { took_ms: 0.0, last_batch })
     }
 
     /// Waits for the snapshot in hand.
@@ -105,14 +129,21 @@ impl Snapshots {
         let name = SnapshotName { generation: head.generation, batch_id };
         let (store, folder) = (Arc::clone(&self.store), self.folder.clone());
         (self.batches_since, self.bytes_since) = (0, 0);
-        self.running =
-            Some(std::thread::spawn(move || folder.take(name, |path| store.snapshot(path).map_err(QueryError::from))));
+        self.running = Some(std::thread::spawn(move || {
+            let watch = Stopwatch::start();
+            folder.take(name, |path| store.snapshot(path).map_err(QueryError::from))?;
+            Ok(Done { batch_id, took_ms: watch.elapsed().as_secs_f64() * 1e3 })
+        }));
     }
 
     /// Waits for the snapshot that is being taken, if there is one.
     fn wait(&mut self) {
         let failure = match self.running.take().map(JoinHandle::join) {
-            None | Some(Ok(Ok(()))) => return,
+            None => return,
+            Some(Ok(Ok(Done { batch_id, took_ms }))) => {
+                self.taken = Taken { took_ms: self.taken.took_ms + took_ms, last_batch: Some(batch_id) };
+                return;
+            }
             Some(Ok(Err(error))) => error.to_string(),
             Some(Err(_)) => "the thread that took it panicked".to_owned(),
         };

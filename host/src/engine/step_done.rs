@@ -1,9 +1,10 @@
 //! What one step did in a batch: its workers' parts, put together in range order.
 
 use super::commit::WorkerCommit;
+use super::metrics::Counted;
 use super::output::Output;
 use super::pipeline::Done;
-use crate::state::{Changes, SessionMetrics};
+use crate::state::Changes;
 
 /// What one step did in a batch.
 #[derive(Debug, Default)]
@@ -18,10 +19,8 @@ pub(super) struct StepDone {
     pub(super) workers: Vec<WorkerCommit>,
     /// State changes of each.
     pub(super) changes: Vec<Changes>,
-    /// Counts of all.
-    pub(super) metrics: SessionMetrics,
-    /// Fuel burnt by all, where it is metered.
-    pub(super) fuel: Option<u64>,
+    /// Counts and times of all.
+    pub(super) counted: Counted,
     /// What they emitted, until it is handed over or staged.
     pub(super) outputs: Vec<Output>,
     /// Rows emitted.
@@ -42,8 +41,7 @@ impl StepDone {
                 input_digest: worker.input_digest.map(|digest| format!("{digest:032x}")),
             });
             done.changes.push(worker.changes);
-            done.metrics.add(&worker.metrics);
-            done.fuel = worker.fuel.map(|burnt| burnt + done.fuel.unwrap_or(0)).or(done.fuel);
+            done.counted.add(&worker.counted);
             done.outputs.extend(worker.output);
         }
         done

@@ -43,5 +43,5 @@ pub use limits::StateLimits;
 pub use memory::MemoryStore;
 pub use rocks::{RocksSettings, RocksStore};
 pub use session::{Cursor, Finished, GroupId, ListCursor, MapCursor, MapPart, Scope, Session, SessionMetrics};
-pub use store::{Applied, Family, Reader, Store, StoreMetrics, Visit};
+pub use store::{Applied, Family, Reader, Store, StoreActivity, StoreMetrics, Visit};
 pub use variable::{Conversions, NAME_CHARS_MAX, VARIABLES_MAX, Variable, VariableKind, VariableSpec, check_name};

@@ -2,8 +2,11 @@
 //! be made anew from a snapshot and the records after it, so a crash may leave anything here.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rocksdb::checkpoint::Checkpoint;
+use rocksdb::properties::{ESTIMATE_TABLE_READERS_MEM, PropName, SIZE_ALL_MEM_TABLES, TOTAL_SST_FILES_SIZE};
+use rocksdb::statistics::{StatsLevel, Ticker};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DataBlockIndexType, Error,
     ErrorKind, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions,
@@ -12,7 +15,7 @@ use rocksdb::{
 use super::changes::{Changes, Operation};
 use super::error::StateError;
 use super::keys::{APPLIED, APPLYING, FORMAT};
-use super::store::{Applied, Family, Reader, Store, StoreMetrics, Visit, get};
+use super::store::{Applied, Family, Reader, Store, StoreActivity, StoreMetrics, Visit, get};
 
 /// Version of the bytes in the store. Kept in family `Meta`; another one is refused.
 const FORMAT_VERSION: u32 = 1;
@@ -70,6 +73,9 @@ pub struct RocksStore {
     db: DB,
     path: PathBuf,
     cache: Cache,
+    /// The options that the store was opened with: they share its counters.
+    statistics: Options,
+    measured: AtomicBool,
 }
 
 impl RocksStore {
@@ -90,6 +96,9 @@ impl RocksStore {
         options.set_max_log_file_size(INFO_LOG_BYTES);
         options.set_log_level(LogLevel::Warn);
         options.set_stats_dump_period_sec(0);
+        // They take a few percent of a read's time, so they count only once someone asks.
+        options.enable_statistics();
+        options.set_statistics_level(StatsLevel::DisableAll);
         let families = Family::ALL
             .iter()
             .map(|family| Ok(ColumnFamilyDescriptor::new(family.name(), family_options(*family, &cache, settings)?)))
@@ -99,7 +108,7 @@ impl RocksStore {
         let default = ColumnFamilyDescriptor::new("default", Options::default());
         let db = DB::open_cf_descriptors(&options, dir, families.into_iter().chain([default]))
             .map_err(|error| fault(dir, "opening", &error))?;
-        let store = Self { db, path: dir.to_owned(), cache };
+        let store = Self { db, path: dir.to_owned(), cache, statistics: options, measured: AtomicBool::new(false) };
         store.check_format()?;
         Ok(store)
     }
@@ -258,20 +267,39 @@ impl Store for RocksStore {
         get(self, Family::Meta, APPLIED)?.map_or(Ok(Applied::default()), |bytes| Applied::from_bytes(&bytes))
     }
 
+    fn measure(&self) {
+        // Counters only: to measure times costs two looks at the clock per read.
+        self.statistics.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
+        self.measured.store(true, Ordering::Relaxed);
+    }
+
     fn metrics(&self) -> StoreMetrics {
-        let sum = |property: &str| {
+        let sum = |property: &PropName| {
             let of = |family: &Family| {
                 let handle = self.db.cf_handle(family.name())?;
                 self.db.property_int_value_cf(handle, property).ok().flatten()
             };
             Family::ALL.iter().filter_map(of).sum::<u64>()
         };
+        let count = |ticker| self.statistics.get_ticker_count(ticker);
         StoreMetrics {
-            records: sum("rocksdb.estimate-num-keys"),
-            disk_bytes: sum("rocksdb.total-sst-files-size"),
-            memory_bytes: sum("rocksdb.size-all-mem-tables")
-                + sum("rocksdb.estimate-table-readers-mem")
-                + self.cache.get_usage() as u64,
+            disk_bytes: sum(TOTAL_SST_FILES_SIZE),
+            memory_bytes: sum(SIZE_ALL_MEM_TABLES) + sum(ESTIMATE_TABLE_READERS_MEM) + self.cache.get_usage() as u64,
+            pinned_bytes: self.cache.get_pinned_usage() as u64,
+            activity: self.measured.load(Ordering::Relaxed).then(|| StoreActivity {
+                gets: count(Ticker::NumberKeysRead) + count(Ticker::NumberMultigetKeysRead),
+                puts: count(Ticker::NumberKeysWritten),
+                read_bytes: count(Ticker::BytesRead) + count(Ticker::NumberMultigetBytesRead),
+                scanned_bytes: count(Ticker::IterBytesRead),
+                written_bytes: count(Ticker::BytesWritten),
+                flushed_bytes: count(Ticker::FlushWriteBytes),
+                compaction_read_bytes: count(Ticker::CompactReadBytes),
+                compaction_written_bytes: count(Ticker::CompactWriteBytes),
+                compaction_us: count(Ticker::CompactionCpuTotalTime),
+                cache_hits: count(Ticker::BlockCacheHit),
+                cache_misses: count(Ticker::BlockCacheMiss),
+                stall_us: count(Ticker::StallMicros),
+            }),
         }
     }
 }

@@ -48,15 +48,46 @@ pub struct Applied {
     pub generation: u32,
 }
 
-/// Sizes of a store. Estimates, except where it is in memory.
+/// Sizes of a store, and what it did. Estimates, except where it is in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreMetrics {
-    /// Records in all families.
-    pub records: u64,
     /// Bytes on disk; 0 in memory.
     pub disk_bytes: u64,
     /// Bytes of memory: write buffers, block cache and table readers, or the records themselves.
     pub memory_bytes: u64,
+    /// Bytes of the block cache that are in use and cannot be evicted.
+    pub pinned_bytes: u64,
+    /// Since [`Store::measure`]; None before, and for a store in memory.
+    pub activity: Option<StoreActivity>,
+}
+
+/// What a store on disk did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreActivity {
+    /// Keys looked up.
+    pub gets: u64,
+    /// Keys put or deleted.
+    pub puts: u64,
+    /// Bytes of values found by lookups.
+    pub read_bytes: u64,
+    /// Bytes of keys and values found by scans.
+    pub scanned_bytes: u64,
+    /// Bytes of keys and values put or deleted.
+    pub written_bytes: u64,
+    /// Bytes of files written from write buffers.
+    pub flushed_bytes: u64,
+    /// Bytes that compactions read.
+    pub compaction_read_bytes: u64,
+    /// Bytes that compactions wrote.
+    pub compaction_written_bytes: u64,
+    /// CPU microseconds of compactions.
+    pub compaction_us: u64,
+    /// Blocks found in the cache.
+    pub cache_hits: u64,
+    /// Blocks read from files.
+    pub cache_misses: u64,
+    /// Microseconds that writes waited because flushes or compactions lag behind.
+    pub stall_us: u64,
 }
 
 /// Sees a key and its value, and breaks to end the scan.
@@ -98,7 +129,10 @@ pub trait Store: Reader + Send + Sync {
     /// The disk, or damage.
     fn applied(&self) -> Result<Applied, StateError>;
 
-    /// Sizes, for progress reports.
+    /// Counts from here on what [`StoreMetrics::activity`] tells.
+    fn measure(&self) {}
+
+    /// Sizes and counters, for progress reports.
     fn metrics(&self) -> StoreMetrics;
 }
 

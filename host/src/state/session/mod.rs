@@ -61,28 +61,21 @@ pub struct Scope {
 }
 
 /// What happened in a session.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionMetrics {
     /// Values, list elements and map entries written.
-    #[serde(rename = "numRowsUpdated")]
     pub rows_updated: u64,
     /// Values, list elements and map entries removed, by the processor or by TTL.
-    #[serde(rename = "numRowsRemoved")]
     pub rows_removed: u64,
     /// Timers registered, also those that existed.
-    #[serde(rename = "numRegisteredTimers")]
     pub timers_registered: u64,
     /// Timers deleted, also those that did not exist, and those that fired.
-    #[serde(rename = "numDeletedTimers")]
     pub timers_deleted: u64,
     /// Timers that fired.
-    #[serde(rename = "numExpiredTimers")]
     pub timers_expired: u64,
     /// Values, list elements and map entries removed by TTL.
-    #[serde(rename = "numValuesRemovedDueToTTLExpiry")]
     pub ttl_values_removed: u64,
     /// By id of the variable: change of the number of rows, where a list is one row and each entry of a map is one.
-    #[serde(skip)]
     pub rows: BTreeMap<u16, i64>,
 }
 
