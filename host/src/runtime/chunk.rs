@@ -344,10 +344,10 @@ impl Source {
     fn encode(&self, number: usize, out: &mut Vec<u8>) -> Result<(), Refusal> {
         match self {
             Self::Nothing => Err(host_error("rows without a phase")),
-            Self::Rows { grouped, encoders, .. } => {
-                let at = grouped.rows.get(number).ok_or_else(|| host_error("a row out of range"))?;
-                let encoder = encoders.get(at.batch as usize).ok_or_else(|| host_error("a batch out of range"))?;
-                encoder.encode(at.row as usize, out);
+            Self::Rows { encoders, .. } => {
+                let (batch, row) = GroupedRows::place(number);
+                let encoder = encoders.get(batch).ok_or_else(|| host_error("a row out of range"))?;
+                encoder.encode(row, out);
                 Ok(())
             }
             Self::Timers(timers) => {
