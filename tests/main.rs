@@ -31,3 +31,4 @@ mod steps;
 mod support;
 mod tally;
 mod tidy;
+mod upgrade;

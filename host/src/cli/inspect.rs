@@ -1,7 +1,7 @@
 //! `tidemill inspect`: what a component is, and what it would do in a query.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -12,6 +12,7 @@ use super::listing::{duration_text, plain};
 use super::open;
 use super::output::{self, Coded};
 use super::query_args::QueryArgs;
+use super::upgrade;
 use crate::config::{ConfigError, Environment, QueryConfig, StepConfig};
 use crate::engine::operator::{Operator, OperatorPlan};
 use crate::engine::setup::{self, Schemas};
@@ -24,11 +25,19 @@ use crate::runtime::{Inspection, Processor};
 /// exports. Given a query as well (a query file, or at least the grouping key and the schema of the input), it also asks
 /// the processor for its plan, without reading a row: the state variables it keeps, the input columns it wants, the rows
 /// it emits.
+///
+/// With --against it says instead whether the component can go on with the checkpoint of an earlier version, and what
+/// becomes of each state variable: what is converted, what is lost. The query may run meanwhile, and nothing in the
+/// checkpoint is changed. The exit code is 3 if the component does not fit.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct InspectArgs {
     #[command(flatten)]
     query: QueryArgs,
+
+    /// The checkpoint of an earlier version: would this component go on with it?
+    #[arg(long, value_name = "CHECKPOINT")]
+    against: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -36,6 +45,7 @@ Examples:
   tidemill inspect counter.wasm
   tidemill inspect counter.wasm --key key --schema 'key STRING, n BIGINT'
   tidemill inspect --config query.toml --output json
+  tidemill inspect counter-2.wasm --config query.toml --against checkpoint
 
 What is wrong with a file that is no processor is told with one of these codes: COMPONENT_EMPTY, \
 COMPONENT_IS_CORE_MODULE (`tidemill build FILE` makes a component of it), COMPONENT_INVALID, COMPONENT_TOO_LARGE, \
@@ -52,6 +62,9 @@ struct Inspected {
 
 /// Runs the command.
 pub(super) fn run(args: &InspectArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
+    if let Some(checkpoint) = &args.against {
+        return compare(args, checkpoint, format, environment);
+    }
     let inspected = match (args.query.describes_query(), args.query.component()) {
         (true, _) => steps(&args.query.load()?, environment)?,
         (false, Some(path)) => {
@@ -74,19 +87,37 @@ pub(super) fn run(args: &InspectArgs, format: Format, environment: &Environment)
     Ok(0)
 }
 
-fn steps(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Vec<Inspected>> {
+fn compare(args: &InspectArgs, checkpoint: &Path, format: Format, environment: &Environment) -> anyhow::Result<u8> {
+    if !args.query.describes_query() {
+        let missing = "to compare with a checkpoint, describe the query with --config FILE (or --key and --schema)";
+        let missing = ConfigError::Missing(missing.to_owned());
+        return Err(Coded::wrap(missing.code(), missing));
+    }
+    let config = args.query.load()?;
+    let operators = processors(&config, environment)?;
+    let operators: Vec<_> = operators.into_iter().map(|processor| processor as Arc<dyn Operator>).collect();
+    upgrade::compare(checkpoint, &config.settings(), &operators, &schemas(&config)?, format)
+}
+
+fn processors(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Vec<Arc<Processor>>> {
     let processors = open::Processors::new(config.query.metering, environment)?;
-    let loaded = config.steps.iter().map(|step| Ok(Arc::new(processors.step(step)?)));
-    let loaded = loaded.collect::<anyhow::Result<Vec<Arc<Processor>>>>()?;
-    let operators: Vec<_> = loaded.iter().map(|processor| Arc::clone(processor) as Arc<dyn Operator>).collect();
-    let schemas = Schemas {
+    config.steps.iter().map(|step| Ok(Arc::new(processors.step(step)?))).collect()
+}
+
+fn schemas(config: &QueryConfig) -> anyhow::Result<Schemas> {
+    Ok(Schemas {
         input: match &config.source.schema {
             Some(schema) => schema.clone(),
             None => open::committed_input(config)?.schema().clone(),
         },
         initial_states: config.steps.iter().map(|step| initial_schema(config, step)).collect::<anyhow::Result<_>>()?,
-    };
-    let plans = setup::plan(&config.settings(), &operators, &schemas)
+    })
+}
+
+fn steps(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Vec<Inspected>> {
+    let loaded = processors(config, environment)?;
+    let operators: Vec<_> = loaded.iter().map(|processor| Arc::clone(processor) as Arc<dyn Operator>).collect();
+    let plans = setup::plan(&config.settings(), &operators, &schemas(config)?)
         .map_err(|error| Coded::wrap(error.code().to_owned(), error))?;
     let several = config.steps.len() > 1;
     let inspected = config.steps.iter().zip(loaded).zip(plans).map(|((step, processor), plan)| Inspected {

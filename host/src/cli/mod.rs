@@ -13,6 +13,7 @@ mod replay;
 mod rollback;
 mod run;
 mod state;
+mod upgrade;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -36,7 +37,7 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, with the error's code on standard error; 2 wrong usage; 3 a replay \
-found a difference; 130 interrupted twice, the batch in hand was abandoned.";
+found a difference, or a component does not fit a checkpoint; 130 interrupted twice, the batch in hand was abandoned.";
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,11 +8,15 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Format;
+use super::listing::plain;
 use super::output::{Coded, note};
+use super::upgrade::details;
 use crate::clock::Stopwatch;
 use crate::engine::head::Head;
 use crate::engine::progress::Progress;
 use crate::engine::query::Query;
+use crate::engine::recovery::StepUpgrade;
+use crate::engine::upgrade::Upgrade;
 
 /// Follows one run.
 pub(super) struct ProgressLine {
@@ -44,6 +48,9 @@ impl ProgressLine {
                 "Continuing behind batch {last}: {} batch(es) applied again, {} published again.",
                 recovered.applied, recovered.published
             ));
+        }
+        for upgrade in &recovered.upgrades {
+            note(&upgraded(upgrade, recovered.last_batch));
         }
         bar.enable_steady_tick(Duration::from_millis(100));
         let file = file.map(|path| File::options().create(true).append(true).open(path)).transpose();
@@ -116,6 +123,22 @@ impl ProgressLine {
         });
         format!("{summary}\n")
     }
+}
+
+/// What takes over, and what that changes in the state: one line, and one per variable that is not as it was.
+fn upgraded(upgrade: &StepUpgrade, last_batch: Option<u64>) -> String {
+    let StepUpgrade { step, processor, upgrade: Upgrade { from, variables } } = upgrade;
+    let of_step = step.as_ref().map(|step| format!(" in step {step}")).unwrap_or_default();
+    let behind = last_batch.map(|last| format!(" behind batch {last}")).unwrap_or_default();
+    let mut text = if from == processor {
+        format!("Other state variables{of_step}{behind}.")
+    } else {
+        format!("Upgraded{of_step}{behind}: from {from} to {processor}.")
+    };
+    for variable in variables {
+        text.push_str(&format!("\n  {}: {}", plain(&variable.name), plain(&details(variable).join("; "))));
+    }
+    text
 }
 
 fn instant(ms: i64) -> String {

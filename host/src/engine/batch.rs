@@ -102,7 +102,7 @@ fn process(query: &Query, plan: &Plan, step: &RunningStep, routed: Routed) -> Re
         BatchKind::Bootstrap => None,
         BatchKind::Input | BatchKind::Rowless => pipeline.timer_threshold_ms(plan.time),
     };
-    let shares = routed.into_shares(&query.ranges, query.key_groups)?;
+    let shares = routed.into_shares(&query.ranges, query.key_groups);
     let shares = query.ranges.iter().zip(shares).map(|(key_groups, rows)| {
         // A timer registered by a row of this batch may be due at once, so every share with rows runs both phases.
         let runs = if !rows.groups.is_empty()
@@ -211,7 +211,7 @@ fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -
     for (number, (step, done)) in query.steps.iter().zip(done).enumerate() {
         steps.push(step_commit(query, plan, number, step, &done));
         changes.extend(done.changes);
-        counted.push(Counted { dropped_variables: step.dropped.variables, ..done.counted });
+        counted.push(Counted { dropped_variables: step.pending.variables_dropped, ..done.counted });
     }
     changes.push(meta);
     let header = CommitHeader {
@@ -234,7 +234,7 @@ fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -
 
 fn step_commit(query: &Query, plan: &Plan, number: usize, step: &RunningStep, done: &StepDone) -> StepCommit {
     let pipeline = &step.pipeline;
-    let state_rows = query.head.step(number).state_rows.saturating_sub(step.dropped.rows);
+    let state_rows = query.head.step(number).state_rows.saturating_sub(step.pending.rows_dropped);
     StepCommit {
         name: pipeline.settings.name.clone(),
         bootstrap: plan.bootstrap(query, number),
@@ -255,6 +255,7 @@ fn step_commit(query: &Query, plan: &Plan, number: usize, step: &RunningStep, do
         state_rows: state_rows.saturating_add_signed(done.counted.state.rows_total_change()),
         state_digest: Changes::digest(&done.changes),
         workers: done.workers.clone(),
+        upgrade: step.pending.upgrade.clone(),
     }
 }
 

@@ -10,6 +10,7 @@ use super::operator::{OutputMode, TimeMode, TimerValues};
 use super::output::OutputLimits;
 use super::rollback::{ROLLBACK_FORMAT, Rollback};
 use super::source::SourceRange;
+use super::upgrade::Upgrade;
 use crate::log::{Content, Durability, LogReader, NewRecord, NewSection, QueryLog, RecordRef, Section};
 use crate::state::{Changes, StateLimits};
 
@@ -200,6 +201,9 @@ pub struct StepCommit {
     pub state_digest: String,
     /// The workers that had something to do.
     pub workers: Vec<WorkerCommit>,
+    /// Set in the first batch of another processor, or of one with other state variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<Upgrade>,
 }
 
 /// One worker's share of a batch.

@@ -76,6 +76,7 @@ pub(super) fn state_operator(
         commit_time_ms: times.changes + store.apply_ms,
         memory_used_bytes: store.memory_bytes,
         num_rows_dropped_by_watermark: step.late,
+        upgrade: step.upgrade.clone(),
         num_shuffle_partitions: key_groups.into(),
         num_state_store_instances: 1,
         custom_metrics: CustomMetrics {

@@ -6,7 +6,8 @@
 //! Read in this order: [`query`] (what a query is made of), `batch` (the main path), and then its steps: `plan`,
 //! [`route`], [`pipeline`], `handover` (to the next step), `stage`, [`commit`], `publish`, [`progress`] with [`metrics`]. [`recovery`],
 //! `rebuild` and `catch_up` bring a query back, [`rollback`] takes it to an earlier batch; [`checkpoint`] is its folder;
-//! [`trigger`] decides when batches run; [`replay`] runs committed ones again, and [`view`] looks at a query from outside.
+//! [`trigger`] decides when batches run; [`replay`] runs committed ones again, [`view`] looks at a query from outside, and
+//! [`upgrade`] says what another version of a processor changes.
 
 mod batch;
 mod catch_up;
@@ -40,5 +41,6 @@ pub mod source;
 mod stage;
 mod step_done;
 pub mod trigger;
+pub mod upgrade;
 pub mod view;
 pub mod watermark;

@@ -6,6 +6,7 @@ use super::commit::{CommitHeader, SinkRole};
 use super::metrics::{Counted, state_operator};
 use super::query::Query;
 use super::snapshots::Snapshots;
+use super::upgrade::Upgrade;
 
 /// One batch. Times in milliseconds.
 #[derive(Debug, Clone, Serialize)]
@@ -101,6 +102,9 @@ pub struct StateOperator {
     pub memory_used_bytes: u64,
     /// Rows dropped because they came too late.
     pub num_rows_dropped_by_watermark: u64,
+    /// Set in the first batch of another processor, or of one with other state variables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<Upgrade>,
     /// Key groups.
     pub num_shuffle_partitions: u64,
     /// Always 1: all workers share one store.

@@ -7,7 +7,7 @@ use super::commit::{Commit, SinkCommit, SinkRole, StagedAt};
 use super::error::QueryError;
 use super::faults;
 use super::query::{Outlet, Query};
-use super::setup::Dropped;
+use super::setup::PendingStep;
 use super::sink::{Ledger, Publication, Staged};
 use crate::clock::Stopwatch;
 use crate::log::RecordRef;
@@ -28,7 +28,7 @@ pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Resu
             due.apply(changes)?;
         }
         due.refresh(query.store.as_ref())?;
-        step.dropped = Dropped::default();
+        step.pending = PendingStep::default();
     }
     query.head.commit(&commit.header, query.settings.watermark.as_ref());
     query.pending_meta = Changes::default();

@@ -16,7 +16,7 @@ use super::pipeline::Pipeline;
 use super::progress::Progress;
 use super::recovery::{self, Recovered};
 use super::settings::{ONLY_SOURCE, QuerySettings, Trigger};
-use super::setup::Dropped;
+use super::setup::PendingStep;
 use super::sink::Sink;
 use super::snapshots::Snapshots;
 use super::source::{Source, SourceError};
@@ -89,7 +89,7 @@ pub(super) struct RunningStep {
     pub(super) due: Arc<DueIndex>,
     pub(super) initial_state: Option<Box<dyn Source>>,
     /// What goes with the next commit.
-    pub(super) dropped: Dropped,
+    pub(super) pending: PendingStep,
 }
 
 /// One of the sources of a query.

@@ -21,6 +21,7 @@ use super::settings::{BadRows, ONLY_SOURCE, QuerySettings};
 use super::setup::{self, Schemas, Setup};
 use super::snapshots::Snapshots;
 use super::source::Source;
+use super::upgrade::Upgrade;
 use crate::clock::Stopwatch;
 use crate::record::{RowLayout, Schema};
 use crate::state::{DueIndex, Family, MemoryStore, RocksStore, Store};
@@ -39,6 +40,21 @@ pub struct Recovered {
     pub applied: u64,
     /// Batches whose output was published again, or for the first time.
     pub published: u64,
+    /// Steps that go on otherwise than they ran in the last batch.
+    pub upgrades: Vec<StepUpgrade>,
+}
+
+/// A step that goes on with another processor, or with other state variables.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct StepUpgrade {
+    /// The step's name, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// What goes on.
+    pub processor: String,
+    /// What went before, and what changes.
+    #[serde(flatten)]
+    pub upgrade: Upgrade,
 }
 
 pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, QueryError> {
@@ -108,10 +124,17 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
     }
     initial_states.resize_with(chain.len(), || None);
     let mut steps = Vec::new();
-    for ((setup, variables), (initial_state, dropped)) in
-        chain.into_iter().zip(declared.variables).zip(initial_states.into_iter().zip(declared.dropped))
+    let last_steps = history.last.as_ref().map(|last| last.steps.iter());
+    let last_steps = last_steps.into_iter().flatten().map(Some).chain(std::iter::repeat(None));
+    for (((setup, variables), (mut initial_state, mut pending)), last) in
+        chain.into_iter().zip(declared.variables).zip(initial_states.into_iter().zip(declared.pending)).zip(last_steps)
     {
-        let mut initial_state = initial_state;
+        if let Some(last) = last {
+            let processor = setup.operator.identity();
+            pending.follow(last, &processor);
+            let step = (settings.steps.len() > 1).then(|| setup.settings.name.clone());
+            recovered.upgrades.extend(pending.upgrade.clone().map(|upgrade| StepUpgrade { step, processor, upgrade }));
+        }
         if let (Some(source), Some(columns)) = (&mut initial_state, &setup.initial_columns) {
             let name = &setup.settings.name;
             let last = history.head.last_read(SourceRole::InitialState, name);
@@ -120,7 +143,7 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
         }
         let due = Arc::new(DueIndex::load(store.as_ref(), setup.info.step, key_groups)?);
         let pipeline = setup.pipeline(variables, checkpoint.tmp_dir())?;
-        steps.push(RunningStep { pipeline, due, initial_state, dropped });
+        steps.push(RunningStep { pipeline, due, initial_state, pending });
     }
     let History { head, batches, .. } = history;
     let meter = StoreMeter::new(Restored { snapshot_ms, apply_ms, batches: recovered.applied });
@@ -151,7 +174,11 @@ pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, Q
 }
 
 /// A checkpoint goes on only with the steps that its state was made by, and with their settings.
-fn refuse_other_steps(settings: &QuerySettings, history: &History, chain: &[Setup]) -> Result<(), QueryError> {
+pub(super) fn refuse_other_steps(
+    settings: &QuerySettings,
+    history: &History,
+    chain: &[Setup],
+) -> Result<(), QueryError> {
     let Some(last) = &history.last else { return Ok(()) };
     let names = |names: &mut dyn Iterator<Item = &String>| names.map(String::as_str).collect::<Vec<_>>().join(", ");
     let before = names(&mut last.steps.iter().map(|step| &step.name));

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::checkpoint::Metadata;
+use super::commit::StepCommit;
 use super::error::QueryError;
 use super::identity;
 use super::operator::{Operator, OperatorPlan, QueryInfo, TimeMode};
 use super::pipeline::{Pipeline, Variables};
 use super::route::Routing;
 use super::settings::{QuerySettings, StepSettings};
+use super::upgrade::{self, Upgrade, VariableReport};
 use crate::record::{DataType, Schema, key_layout};
 use crate::state::{Catalog, Changes, MemoryStore, Store, drop_variable};
 
@@ -201,16 +203,30 @@ pub(super) struct Declared {
     /// Of each step, with their places in the state.
     pub(super) variables: Vec<Variables>,
     pub(super) changes: Changes,
-    /// What goes of the state of each step.
-    pub(super) dropped: Vec<Dropped>,
+    /// What becomes of the state of each step.
+    pub(super) pending: Vec<PendingStep>,
 }
 
-/// Variables of a step that are dropped.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Dropped {
-    pub(super) variables: u64,
-    /// State rows that they had.
-    pub(super) rows: u64,
+/// What becomes of the state of a step with the next commit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PendingStep {
+    pub(super) variables_dropped: u64,
+    /// State rows that those had.
+    pub(super) rows_dropped: u64,
+    /// The variables that do not go on as they were.
+    changed: Vec<VariableReport>,
+    /// Set if the step goes on behind a batch, and not as it ran then.
+    pub(super) upgrade: Option<Upgrade>,
+}
+
+impl PendingStep {
+    /// Compares with the step's last batch.
+    pub(super) fn follow(&mut self, last: &StepCommit, processor: &str) {
+        let variables = std::mem::take(&mut self.changed);
+        if last.processor != processor || !variables.is_empty() {
+            self.upgrade = Some(Upgrade { from: last.processor.clone(), variables });
+        }
+    }
 }
 
 /// Finds the variables' places in the state, making those of new ones and dropping those no longer wanted.
@@ -224,13 +240,17 @@ pub(super) fn declare_variables(chain: &[Setup], store: &dyn Store) -> Result<De
         let Setup { info, plan, settings, .. } = setup;
         let resolution = catalog.resolve(info.step, &plan.variables, &plan.dropped_variables, &settings.state)?;
         declared.changes.append(&resolution.changes);
-        let mut dropped = Dropped { variables: resolution.dropped.len() as u64, rows: 0 };
+        let mut pending = PendingStep {
+            variables_dropped: resolution.dropped.len() as u64,
+            changed: upgrade::changed(&catalog, info.step, plan, &settings.state)?,
+            ..PendingStep::default()
+        };
         for variable in &resolution.dropped {
             let records = drop_variable(store, info.step, variable.id)?;
             declared.changes.append(&records.changes);
-            dropped.rows += records.rows;
+            pending.rows_dropped += records.rows;
         }
-        declared.dropped.push(dropped);
+        declared.pending.push(pending);
         catalog = resolution.catalog;
         let dropped = resolution.dropped.iter().map(|variable| variable.id).collect();
         declared.variables.push(Variables { declared: resolution.variables, dropped });

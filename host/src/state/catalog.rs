@@ -144,14 +144,21 @@ impl Catalog {
             let outlook = match stored.iter().find(|known| known.name == spec.name) {
                 None => Outlook::New,
                 Some(known) => match known.fit(spec, limits) {
-                    Ok(Fit { differences, .. }) => Outlook::Kept { differences, ttl_before_ms: known.ttl_ms },
+                    Ok(Fit { differences, conversions, .. }) => Outlook::Kept {
+                        differences,
+                        converted: conversions.convert(known.schema_id),
+                        ttl_before_ms: known.ttl_ms,
+                    },
                     Err(error) => Outlook::Refused(error),
                 },
             };
             VariableOutlook { name: spec.name.clone(), kind: spec.kind, outlook }
         });
         let rest = stored.iter().filter(|known| declared.iter().all(|spec| spec.name != known.name)).map(|known| {
-            let outlook = if deleted.contains(&known.name) { Outlook::Dropped } else { Outlook::Undeclared };
+            let outlook = match deleted.contains(&known.name) {
+                true => Outlook::Dropped,
+                false => Outlook::Undeclared { before: !known.declared },
+            };
             VariableOutlook { name: known.name.clone(), kind: known.kind, outlook }
         });
         Ok(of_declared.chain(rest).collect())

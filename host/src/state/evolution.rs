@@ -32,11 +32,16 @@ pub enum Outlook {
     Kept {
         /// What is different in its value schema.
         differences: Vec<Difference>,
+        /// Whether rows of the last schema have other bytes in the declared one.
+        converted: bool,
         /// The TTL of the checkpoint.
         ttl_before_ms: Option<u64>,
     },
     /// It is not declared, and keeps its state.
-    Undeclared,
+    Undeclared {
+        /// Whether it was not declared before either.
+        before: bool,
+    },
     /// It goes, with its state.
     Dropped,
     /// The processor cannot go on with the checkpoint.

@@ -84,6 +84,11 @@ impl Conversions {
         Self(by_id.into())
     }
 
+    /// Whether rows of this schema have other bytes in the declared one.
+    pub(super) fn convert(&self, schema_id: u16) -> bool {
+        self.0.iter().any(|(id, conversion)| *id == schema_id && conversion.is_some())
+    }
+
     /// Appends a row that was written under schema `schema_id` as a row of the declared schema.
     ///
     /// # Errors

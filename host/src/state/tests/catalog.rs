@@ -187,7 +187,7 @@ fn the_outlook_tells_what_becomes_of_each_variable() {
         Outlook::Kept { differences, .. } => {
             format!("{name} {}", differences.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
         }
-        Outlook::Undeclared => format!("{name} undeclared"),
+        Outlook::Undeclared { before } => format!("{name} undeclared, {before}"),
         Outlook::Dropped => format!("{name} dropped"),
         Outlook::Refused(error) => format!("{name} {}", error.code()),
     });
@@ -199,7 +199,7 @@ fn the_outlook_tells_what_becomes_of_each_variable() {
             "narrower STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION",
             "new new",
             "gone dropped",
-            "left undeclared",
+            "left undeclared, false",
         ]
     );
 }
