@@ -124,8 +124,9 @@ impl TallyWorker {
             let key = &rows.keys[group.key.clone()];
             self.digest.update(key);
             let id = self.task.session.enter(GroupingKey { hash: group.hash, row: key });
-            for row in &rows.rows[group.rows.clone()] {
-                handle(self, id, &rows.batches[row.batch as usize], row.row as usize)?;
+            for row in group.rows.clone() {
+                let (batch, row) = GroupedRows::place(row);
+                handle(self, id, &rows.batches[batch], row)?;
             }
         }
         Ok(())

@@ -206,7 +206,9 @@ pub(crate) fn read_u32(bytes: &[u8], at: usize) -> Result<u32> {
 #[inline]
 fn pad(bytes: &mut Vec<u8>, start: usize) {
     let length = bytes.len() - start;
-    bytes.resize(start + length.next_multiple_of(WORD), 0);
+    // A whole word at first: no call for a length that is known only now.
+    bytes.extend_from_slice(&[0; WORD]);
+    bytes.truncate(start + length.next_multiple_of(WORD));
 }
 
 /// Bytes of null bitmap and slots.

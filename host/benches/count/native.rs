@@ -69,8 +69,8 @@ impl Worker for Counting {
             self.session.prefetch(&[0], &ids).map_err(host_error)?;
             for (group, id) in groups.iter().zip(&ids) {
                 let before = self.session.value(0, *id).map_err(host_error)?.map_or(0, count_of);
-                let counted = rows.rows[group.rows.clone()].iter();
-                let count = counted.fold(before, |sum, at| sum + columns[at.batch as usize].value(at.row as usize));
+                let counted = group.rows.clone().map(GroupedRows::place);
+                let count = counted.fold(before, |sum, (batch, row)| sum + columns[batch].value(row));
                 self.session.put_value(0, *id, &value_row(count)).map_err(host_error)?;
                 row.clear();
                 push_count(&mut row, &rows.keys[group.key.clone()], count);

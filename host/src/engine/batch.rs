@@ -102,7 +102,7 @@ fn process(query: &Query, plan: &Plan, step: &RunningStep, routed: Routed) -> Re
         BatchKind::Bootstrap => None,
         BatchKind::Input | BatchKind::Rowless => pipeline.timer_threshold_ms(plan.time),
     };
-    let shares = routed.into_shares(&query.ranges, query.key_groups);
+    let shares = routed.into_shares(&query.ranges, query.key_groups)?;
     let shares = query.ranges.iter().zip(shares).map(|(key_groups, rows)| {
         // A timer registered by a row of this batch may be due at once, so every share with rows runs both phases.
         let runs = if !rows.groups.is_empty()

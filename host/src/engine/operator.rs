@@ -109,23 +109,30 @@ pub struct Task {
 /// Rows of one worker, grouped: groups are sorted by (hash, key row), a group's rows keep the order of the input.
 #[derive(Debug, Default)]
 pub struct GroupedRows {
-    /// Rows in the order read, with exactly the wanted columns.
+    /// The rows, group after group, with exactly the wanted columns: [`Self::BATCH_ROWS`] in each batch but the last.
     pub batches: Vec<RecordBatch>,
-    /// (batch, row) of every row, group after group.
-    pub rows: Vec<RowRef>,
     /// The groups.
     pub groups: Vec<Group>,
     /// Packed key rows; [`Group::key`] points here.
     pub keys: Vec<u8>,
 }
 
-/// Where a row stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowRef {
-    /// Index into [`GroupedRows::batches`].
-    pub batch: u32,
-    /// Row within the batch.
-    pub row: u32,
+impl GroupedRows {
+    /// Rows of a batch: few enough for the bounds of a batch's size, many enough that batches cost nothing.
+    pub const BATCH_ROWS: usize = 8192;
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.groups.last().map_or(0, |group| group.rows.end)
+    }
+
+    /// Where a row stands: its batch, and its number there.
+    #[inline]
+    #[must_use]
+    pub fn place(row: usize) -> (usize, usize) {
+        (row / Self::BATCH_ROWS, row % Self::BATCH_ROWS)
+    }
 }
 
 /// The rows of one grouping key.
@@ -135,7 +142,7 @@ pub struct Group {
     pub hash: u64,
     /// The packed key row within [`GroupedRows::keys`].
     pub key: Range<usize>,
-    /// The group's rows within [`GroupedRows::rows`]; at least one.
+    /// The numbers of its rows, see [`GroupedRows::place`]; at least one.
     pub rows: Range<usize>,
 }
 

@@ -351,7 +351,7 @@ fn run_step(
     let shares: Vec<Share> = recorded
         .workers
         .iter()
-        .zip(routed.into_shares(&ranges, header.key_groups))
+        .zip(routed.into_shares(&ranges, header.key_groups)?)
         .map(|(worker, rows)| Share {
             key_groups: worker.key_groups.clone(),
             rows,
@@ -359,7 +359,7 @@ fn run_step(
         })
         .collect();
     // Rows that are late, malformed or of a worker that had none then are sent to nobody, and so in no digest.
-    let sent: u64 = shares.iter().map(|share| share.rows.rows.len() as u64).sum();
+    let sent: u64 = shares.iter().map(|share| share.rows.rows() as u64).sum();
     let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
     let done = StepDone::of(pipeline.process(store, &due, &work, shares)?);
     let mut differences = Vec::new();

@@ -6,10 +6,12 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::ArrowError;
+use arrow_select::interleave::interleave;
 
 use super::error::QueryError;
-use super::operator::{Group, GroupedRows, RowRef};
+use super::operator::{Group, GroupedRows};
 use super::watermark::is_late;
 use crate::record::{KeyEncoder, RowLayout, Schema, cast_batch, key_group};
 
@@ -35,15 +37,36 @@ pub enum LateRows {
     DropUpTo(i64),
 }
 
-/// The rows of a batch, grouped by key.
+/// The rows of a batch, in the order of their keys' hashes.
 #[derive(Debug, Default)]
 pub struct Routed {
-    grouped: GroupedRows,
+    /// The wanted columns, in the order of the input.
+    batches: Vec<RecordBatch>,
+    rows: Vec<Row>,
+    /// Packed key rows, one for each row.
+    keys: Vec<u8>,
     /// Rows dropped because they came too late.
     pub late: u64,
     /// Latest event time among all rows, late ones included, in microseconds.
     pub event_time_max_us: Option<i64>,
 }
+
+/// Where a row and its key stand. In order of the hash, then of the input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    hash: u64,
+    batch: u32,
+    row: u32,
+    /// Where its key begins, in words of [`KEY_WORD`] bytes, and how many it has.
+    key: u32,
+    key_words: u32,
+}
+
+/// Packed rows are a multiple of it.
+const KEY_WORD: usize = 8;
+
+/// A guess at the bytes of a packed key: null bits, a slot and a short text.
+const KEY_BYTES: usize = 32;
 
 impl Routing {
     /// Routes the rows of a batch.
@@ -51,31 +74,26 @@ impl Routing {
     /// # Errors
     /// Columns that are missing or do not widen; more than 4 G rows.
     pub fn route(&self, input: &[RecordBatch], late: LateRows) -> Result<Routed, QueryError> {
-        let (mut routed, mut arrived) = (Routed::default(), Arrived::default());
+        let mut routed = Routed::default();
         for batch in input {
-            self.add(&mut routed, &mut arrived, batch, late)?;
+            self.add(&mut routed, batch, late)?;
         }
-        arrived.group(&mut routed.grouped);
+        routed.rows = sort_by_hash(&routed.rows);
         Ok(routed)
     }
 
-    fn add(
-        &self,
-        routed: &mut Routed,
-        arrived: &mut Arrived,
-        input: &RecordBatch,
-        late: LateRows,
-    ) -> Result<(), QueryError> {
+    fn add(&self, routed: &mut Routed, input: &RecordBatch, late: LateRows) -> Result<(), QueryError> {
         let keys = cast_batch(input, self.key.schema()).map_err(columns_unfit)?;
         let encoder = KeyEncoder::new(&self.key, &keys).map_err(columns_unfit)?;
         let event_times = self.event_time.as_ref().and_then(|name| {
             let (_, column) = input.schema_ref().column_with_name(name).map(|(i, _)| (i, input.column(i)))?;
             column.as_primitive_opt::<TimestampMicrosecondType>()
         });
-        arrived.reserve(input.num_rows());
-        let batch_index = u32::try_from(routed.grouped.batches.len()).map_err(|_| too_many_rows())?;
-        for row in 0..input.num_rows() {
-            let event_time = event_times.filter(|times| times.is_valid(row)).map(|times| times.value(row));
+        routed.rows.reserve(input.num_rows());
+        routed.keys.reserve(input.num_rows() * KEY_BYTES);
+        let batch = u32::try_from(routed.batches.len()).map_err(|_| too_many_rows())?;
+        for number in 0..input.num_rows() {
+            let event_time = event_times.filter(|times| times.is_valid(number)).map(|times| times.value(number));
             routed.event_time_max_us = routed.event_time_max_us.max(event_time);
             if let (LateRows::DropUpTo(watermark_ms), Some(at)) = (late, event_time)
                 && is_late(at, watermark_ms)
@@ -83,13 +101,14 @@ impl Routing {
                 routed.late += 1;
                 continue;
             }
-            let hash = encoder.encode(row, &mut arrived.keys);
-            let number = u32::try_from(arrived.rows.len()).map_err(|_| too_many_rows())?;
-            arrived.rows.push(RowRef { batch: batch_index, row: u32::try_from(row).map_err(|_| too_many_rows())? });
-            arrived.key_ends.push(arrived.keys.len());
-            arrived.hashes.push((hash, number));
+            let begin = routed.keys.len();
+            let hash = encoder.encode(number, &mut routed.keys);
+            let word = |bytes: usize| u32::try_from(bytes / KEY_WORD).map_err(|_| too_many_rows());
+            let row = u32::try_from(number).map_err(|_| too_many_rows())?;
+            let (key, key_words) = (word(begin)?, word(routed.keys.len() - begin)?);
+            routed.rows.push(Row { hash, batch, row, key, key_words });
         }
-        routed.grouped.batches.push(cast_batch(input, &self.columns).map_err(columns_unfit)?);
+        routed.batches.push(cast_batch(input, &self.columns).map_err(columns_unfit)?);
         Ok(())
     }
 }
@@ -97,96 +116,69 @@ impl Routing {
 impl Routed {
     /// Rows that are left.
     pub fn rows(&self) -> u64 {
-        self.grouped.rows.len() as u64
+        self.rows.len() as u64
     }
 
-    /// The rows of each of these ranges of key groups.
-    pub fn into_shares(self, ranges: &[Range<u16>], of: u16) -> Vec<GroupedRows> {
-        match ranges {
-            [all] if *all == (0..of) => vec![self.grouped],
-            ranges => ranges.iter().map(|key_groups| share(&self.grouped, key_groups, of)).collect(),
-        }
-    }
-}
-
-/// A part of the groups, with the rows and keys that are theirs.
-fn share(grouped: &GroupedRows, key_groups: &Range<u16>, of: u16) -> GroupedRows {
-    let place = |bound: u16| grouped.groups.partition_point(|group| key_group(group.hash, of) < bound);
-    let groups = grouped.groups.get(place(key_groups.start)..place(key_groups.end)).unwrap_or_default();
-    let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return GroupedRows::default() };
-    let (key, row) = (first.key.start, first.rows.start);
-    GroupedRows {
-        batches: grouped.batches.clone(),
-        rows: grouped.rows.get(row..last.rows.end).unwrap_or_default().to_vec(),
-        groups: groups
-            .iter()
-            .map(|group| Group {
-                hash: group.hash,
-                key: group.key.start - key..group.key.end - key,
-                rows: group.rows.start - row..group.rows.end - row,
-            })
-            .collect(),
-        keys: grouped.keys.get(key..last.key.end).unwrap_or_default().to_vec(),
-    }
-}
-
-/// Rows in the order of the input.
-#[derive(Debug, Default)]
-struct Arrived {
-    rows: Vec<RowRef>,
-    /// Packed key rows, one after another.
-    keys: Vec<u8>,
-    /// Where each row's key ends.
-    key_ends: Vec<usize>,
-    /// Hash of each row's key, and the row's number.
-    hashes: Vec<(u64, u32)>,
-}
-
-/// A guess at the bytes of a packed key: null bits, a slot and a short text.
-const KEY_BYTES: usize = 32;
-
-impl Arrived {
-    fn reserve(&mut self, rows: usize) {
-        self.rows.reserve(rows);
-        self.keys.reserve(rows * KEY_BYTES);
-        self.key_ends.reserve(rows);
-        self.hashes.reserve(rows);
+    /// The rows of each of these ranges of key groups, grouped by key.
+    ///
+    /// # Errors
+    /// Rows too large for the batches they are gathered in.
+    pub fn into_shares(self, ranges: &[Range<u16>], of: u16) -> Result<Vec<GroupedRows>, QueryError> {
+        let place = |bound: u16| self.rows.partition_point(|row| key_group(row.hash, of) < bound);
+        let share = |range: &Range<u16>| self.share(place(range.start)..place(range.end));
+        ranges.iter().map(share).collect()
     }
 
-    fn key(&self, number: u32) -> &[u8] {
-        let number = number as usize;
-        let begin = number.checked_sub(1).map_or(Some(0), |before| self.key_ends.get(before).copied());
-        let range = begin.zip(self.key_ends.get(number).copied()).map(|(begin, end)| begin..end);
-        range.and_then(|range| self.keys.get(range)).unwrap_or_default()
-    }
-
-    /// Brings the rows into key order, a key's rows in that of the input.
-    fn group(mut self, into: &mut GroupedRows) {
-        let mut sorted = sort_by_hash(std::mem::take(&mut self.hashes));
-        into.rows.reserve(sorted.len());
-        into.groups.reserve(sorted.len());
-        into.keys.reserve(self.keys.len());
-        for same_hash in sorted.chunk_by_mut(|a, b| a.0 == b.0) {
-            let [(_, first), others @ ..] = &*same_hash else { continue };
+    fn share(&self, rows: Range<usize>) -> Result<GroupedRows, QueryError> {
+        let rows = self.rows.get(rows).unwrap_or_default();
+        let mut order = Vec::with_capacity(rows.len());
+        let mut grouped = GroupedRows::default();
+        grouped.groups.reserve(rows.len());
+        for same_hash in rows.chunk_by(|a, b| a.hash == b.hash) {
+            let [first, others @ ..] = same_hash else { continue };
             // Keys that share a hash are rare, rows that share a key are not.
-            if others.iter().any(|(_, number)| self.key(*number) != self.key(*first)) {
-                same_hash.sort_by(|a, b| self.key(a.1).cmp(self.key(b.1)).then(a.1.cmp(&b.1)));
-                for same_key in same_hash.chunk_by(|a, b| self.key(a.1) == self.key(b.1)) {
-                    self.push_group(same_key, into);
-                }
+            if others.iter().all(|other| self.key(other) == self.key(first)) {
+                self.push_group(same_hash, &mut grouped, &mut order);
             } else {
-                self.push_group(same_hash, into);
+                let mut sorted = same_hash.to_vec();
+                sorted.sort_by(|a, b| self.key(a).cmp(self.key(b)).then(a.cmp(b)));
+                for same_key in sorted.chunk_by(|a, b| self.key(a) == self.key(b)) {
+                    self.push_group(same_key, &mut grouped, &mut order);
+                }
             }
         }
+        grouped.batches = gather(&self.batches, &order)?;
+        Ok(grouped)
     }
 
-    fn push_group(&self, rows: &[(u64, u32)], into: &mut GroupedRows) {
-        let Some(&(hash, first)) = rows.first() else { return };
-        let (key, row) = (into.keys.len(), into.rows.len());
+    fn push_group(&self, rows: &[Row], into: &mut GroupedRows, order: &mut Vec<(usize, usize)>) {
+        let Some(first) = rows.first() else { return };
+        let (key, row) = (into.keys.len(), order.len());
         into.keys.extend_from_slice(self.key(first));
-        into.rows.extend(rows.iter().filter_map(|(_, number)| self.rows.get(*number as usize)));
-        into.groups.push(Group { hash, key: key..into.keys.len(), rows: row..into.rows.len() });
+        order.extend(rows.iter().map(|row| (row.batch as usize, row.row as usize)));
+        into.groups.push(Group { hash: first.hash, key: key..into.keys.len(), rows: row..order.len() });
     }
+
+    #[inline]
+    fn key(&self, row: &Row) -> &[u8] {
+        let begin = row.key as usize * KEY_WORD;
+        self.keys.get(begin..begin + row.key_words as usize * KEY_WORD).unwrap_or_default()
+    }
+}
+
+/// Brings rows into an order, given as (batch, row). Now, all at once, since rows that are next to each other in it lie
+/// far apart, and the processor would wait for each.
+fn gather(batches: &[RecordBatch], order: &[(usize, usize)]) -> Result<Vec<RecordBatch>, QueryError> {
+    let Some(first) = batches.first() else { return Ok(Vec::new()) };
+    let columns: Vec<Vec<&dyn Array>> = (0..first.num_columns())
+        .map(|column| batches.iter().map(|batch| batch.column(column).as_ref()).collect())
+        .collect();
+    let batch = |order: &[(usize, usize)]| {
+        let columns = columns.iter().map(|column| interleave(column, order)).collect::<Result<Vec<_>, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(order.len()));
+        RecordBatch::try_new_with_options(first.schema(), columns, &options)
+    };
+    order.chunks(GroupedRows::BATCH_ROWS).map(batch).collect::<Result<_, _>>().map_err(rows_too_large)
 }
 
 /// Rows of a bucket, on average: so few that sorting them compares little.
@@ -194,14 +186,14 @@ const BUCKET_ROWS: usize = 8;
 /// Buckets, at most: more than the cache of the processor has room for the ends of gain nothing.
 const BUCKET_BITS_MAX: u32 = 14;
 
-/// Sorts by hash, then number. Hashes spread evenly, so their first bits tell already about where each belongs; where they
+/// Sorts by hash, then place. Hashes spread evenly, so their first bits tell already about where each belongs; where they
 /// do not, as with one key only, this is an ordinary sort.
-fn sort_by_hash(hashes: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
-    let bits = (hashes.len() / BUCKET_ROWS).checked_ilog2().unwrap_or(0).min(BUCKET_BITS_MAX);
+fn sort_by_hash(rows: &[Row]) -> Vec<Row> {
+    let bits = (rows.len() / BUCKET_ROWS).checked_ilog2().unwrap_or(0).min(BUCKET_BITS_MAX);
     let bucket = |hash: u64| hash.checked_shr(u64::BITS - bits).unwrap_or(0) as usize;
     let mut ends = vec![0_usize; (1 << bits) + 1];
-    for (hash, _) in &hashes {
-        if let Some(count) = ends.get_mut(bucket(*hash) + 1) {
+    for row in rows {
+        if let Some(count) = ends.get_mut(bucket(row.hash) + 1) {
             *count += 1;
         }
     }
@@ -211,11 +203,11 @@ fn sort_by_hash(hashes: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
         *end = sum;
     }
     // Each end moves from the begin of its bucket, which is the end of the one before, to its own.
-    let mut sorted = vec![(0, 0); hashes.len()];
-    for entry in hashes {
-        if let Some(end) = ends.get_mut(bucket(entry.0)) {
+    let mut sorted = vec![Row::default(); rows.len()];
+    for row in rows {
+        if let Some(end) = ends.get_mut(bucket(row.hash)) {
             if let Some(place) = sorted.get_mut(*end) {
-                *place = entry;
+                *place = *row;
             }
             *end += 1;
         }
@@ -237,8 +229,14 @@ fn columns_unfit(error: impl std::fmt::Display) -> QueryError {
 fn too_many_rows() -> QueryError {
     QueryError::settings(
         "BATCH_TOO_LARGE",
-        "a batch cannot hold more than 4,294,967,295 rows; lower limits.rows_per_batch",
+        "a batch cannot hold more than 4,294,967,295 rows or 32 GiB of keys; lower limits.rows_per_batch",
     )
+}
+
+fn rows_too_large(error: ArrowError) -> QueryError {
+    let rows = GroupedRows::BATCH_ROWS;
+    let message = format!("{rows} rows of a batch are more than 2 GiB; lower limits.bytes_per_batch ({error})");
+    QueryError::settings("BATCH_TOO_LARGE", message)
 }
 
 #[cfg(test)]
@@ -276,14 +274,18 @@ mod tests {
     /// Key rows with the numbers of their rows.
     fn groups(grouped: &GroupedRows) -> Vec<(Vec<u8>, Vec<i64>)> {
         use arrow_array::types::Int64Type;
-        let number = |at: &RowRef| {
-            let column = grouped.batches[at.batch as usize].column(0).as_primitive::<Int64Type>();
-            column.value(at.row as usize)
+        let number = |row: usize| {
+            let (batch, row) = GroupedRows::place(row);
+            grouped.batches[batch].column(0).as_primitive::<Int64Type>().value(row)
         };
-        let group = |group: &Group| {
-            (grouped.keys[group.key.clone()].to_vec(), grouped.rows[group.rows.clone()].iter().map(number).collect())
-        };
+        let group =
+            |group: &Group| (grouped.keys[group.key.clone()].to_vec(), group.rows.clone().map(number).collect());
         grouped.groups.iter().map(group).collect()
+    }
+
+    fn whole(routed: Routed) -> Vec<(Vec<u8>, Vec<i64>)> {
+        let shares = routed.into_shares(std::slice::from_ref(&(0..KEY_GROUPS)), KEY_GROUPS).unwrap();
+        groups(&shares[0])
     }
 
     proptest! {
@@ -292,10 +294,9 @@ mod tests {
             keys in prop::collection::vec("[a-d]{0,3}", 0..400),
             batch_rows in 1_usize..100,
         ) {
-            let routed = route(&keys, batch_rows);
+            let groups = whole(route(&keys, batch_rows));
 
-            let groups = groups(&routed.grouped);
-            prop_assert_eq!(routed.rows(), keys.len() as u64);
+            prop_assert_eq!(groups.iter().map(|(_, rows)| rows.len()).sum::<usize>(), keys.len());
             prop_assert!(groups.is_sorted_by(|(a, _), (b, _)| GroupingKey::new(a) < GroupingKey::new(b)));
             prop_assert!(groups.iter().all(|(_, rows)| rows.is_sorted_by(|a, b| a < b)));
             for (_, rows) in &groups {
@@ -305,9 +306,9 @@ mod tests {
 
         #[test]
         fn shares_together_are_all_groups_in_order(keys in prop::collection::vec("[a-z]{0,2}", 0..300), cut in 0..=KEY_GROUPS) {
-            let whole = groups(&route(&keys, 64).grouped);
+            let whole = whole(route(&keys, 64));
 
-            let shares = route(&keys, 64).into_shares(&[0..cut, cut..KEY_GROUPS], KEY_GROUPS);
+            let shares = route(&keys, 64).into_shares(&[0..cut, cut..KEY_GROUPS], KEY_GROUPS).unwrap();
 
             prop_assert!(shares[0].groups.iter().all(|group| key_group(group.hash, KEY_GROUPS) < cut));
             prop_assert_eq!(shares.iter().flat_map(groups).collect::<Vec<_>>(), whole);
@@ -315,28 +316,37 @@ mod tests {
 
         #[test]
         fn hashes_sort_whatever_they_are(hashes in prop::collection::vec(prop_oneof![any::<u64>(), 0..4_u64, Just(u64::MAX)], 0..500)) {
-            let hashes: Vec<(u64, u32)> = hashes.into_iter().zip(0..).collect();
-            let mut expected = hashes.clone();
+            let rows: Vec<Row> = hashes.into_iter().zip(0..).map(|(hash, row)| Row { hash, row, ..Row::default() }).collect();
+            let mut expected = rows.clone();
             expected.sort_unstable();
 
-            prop_assert_eq!(sort_by_hash(hashes), expected);
+            prop_assert_eq!(sort_by_hash(&rows), expected);
         }
     }
 
     #[test]
     fn keys_that_share_a_hash_are_put_apart() {
-        let arrived = Arrived {
-            rows: (0..4).map(|row| RowRef { batch: 0, row }).collect(),
-            keys: b"bbaabbaa".to_vec(),
-            key_ends: vec![2, 4, 6, 8],
-            hashes: (0..4).map(|number| (7, number)).collect(),
+        let batch = route(&["b", "a", "b", "a"].map(str::to_owned), 4).batches.remove(0);
+        let routed = Routed {
+            batches: vec![batch],
+            rows: (0..4).map(|row| Row { hash: 7, batch: 0, row, key: row, key_words: 1 }).collect(),
+            keys: b"bbbbbbbbaaaaaaaabbbbbbbbaaaaaaaa".to_vec(),
+            ..Routed::default()
         };
-        let mut grouped = GroupedRows::default();
 
-        arrived.group(&mut grouped);
+        assert_eq!(whole(routed), [(b"aaaaaaaa".to_vec(), vec![1, 3]), (b"bbbbbbbb".to_vec(), vec![0, 2])]);
+    }
 
-        assert_eq!(grouped.keys, b"aabb");
-        assert_eq!(grouped.rows.iter().map(|row| row.row).collect::<Vec<_>>(), [1, 3, 0, 2]);
-        assert_eq!(grouped.groups.iter().map(|group| group.rows.clone()).collect::<Vec<_>>(), [0..2, 2..4]);
+    #[test]
+    fn rows_without_columns_are_counted() {
+        let key = key_layout(&Schema::parse("n BIGINT").unwrap()).unwrap();
+        let routing =
+            Routing { key, columns: Schema::new(Vec::new()).unwrap(), event_time: None, key_groups: KEY_GROUPS };
+        let batch = route(&["a", "b", "c"].map(str::to_owned), 3).batches.remove(0);
+
+        let routed = routing.route(&[batch], LateRows::Keep).unwrap();
+
+        let shares = routed.into_shares(std::slice::from_ref(&(0..KEY_GROUPS)), KEY_GROUPS).unwrap();
+        assert_eq!(shares[0].batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);
     }
 }

@@ -3,7 +3,7 @@
 //! A small output stands in the commit record; a large one in a file of the staging folder, named by the record.
 
 use std::collections::VecDeque;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 
 use arrow_array::RecordBatch;
 use xxhash_rust::xxh3::Xxh3;
@@ -98,66 +98,88 @@ pub fn stage_rows(
 /// A spilled output that cannot be read.
 pub fn digest_output(layout: &RowLayout, outputs: Vec<Output>) -> Result<String, QueryError> {
     let mut reader = OutputReader::new(layout, outputs)?;
-    while reader.next_row().map_err(|source| QueryError::Sink { sink_name: "replay".into(), source })? {}
+    while reader.next_row().map_err(|source| QueryError::Sink { sink_name: "replay".into(), source })?.is_some() {}
     Ok(reader.digest())
 }
 
 /// Reads packed rows of many spools as record batches and digests them on the way.
 pub(super) struct OutputReader<'a> {
     layout: &'a RowLayout,
-    spools: VecDeque<BufReader<SpoolReader>>,
+    spools: VecDeque<SpoolReader>,
     digest: Xxh3,
-    /// The row read last, with its framing.
-    framed: Vec<u8>,
+    /// What was read last, and how much of it has been given out.
+    block: Vec<u8>,
+    at: usize,
 }
 
 /// Bytes of framing before a row: its length, and four that are zero.
 const FRAME_BYTES: usize = 8;
+
+/// Bytes read at a time; the cache of the processor has room for them.
+const BLOCK_BYTES: usize = 64 << 10;
 
 impl<'a> OutputReader<'a> {
     pub(super) fn new(layout: &'a RowLayout, outputs: Vec<Output>) -> Result<Self, QueryError> {
         let (mut spools, mut timers) = (VecDeque::new(), VecDeque::new());
         for output in outputs {
             let [input_rows, timer_rows] = output.into_readers()?;
-            spools.push_back(BufReader::new(input_rows));
-            timers.push_back(BufReader::new(timer_rows));
+            spools.push_back(input_rows);
+            timers.push_back(timer_rows);
         }
         spools.append(&mut timers);
-        Ok(Self { layout, spools, digest: Xxh3::new(), framed: Vec::new() })
+        Ok(Self { layout, spools, digest: Xxh3::new(), block: Vec::new(), at: 0 })
     }
 
-    /// XXH3-128 of all rows read so far, with their framing.
+    /// XXH3-128 of all rows with their framing, once all have been read.
     pub(super) fn digest(&self) -> String {
         hex(&self.digest)
     }
 
-    /// Reads the next row; false: there is none.
-    fn next_row(&mut self) -> Result<bool, SinkError> {
-        while let Some(spool) = self.spools.front_mut() {
-            let mut head = [0u8; FRAME_BYTES];
-            match spool.read_exact(&mut head) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    self.spools.pop_front();
-                    continue;
-                }
-                Err(error) => return Err(unreadable(error)),
-            }
-            let [a, b, c, d, ..] = head;
-            self.framed.clear();
-            self.framed.extend_from_slice(&head);
-            self.framed.resize(FRAME_BYTES + u32::from_le_bytes([a, b, c, d]) as usize, 0);
-            spool.read_exact(self.framed.get_mut(FRAME_BYTES..).unwrap_or_default()).map_err(unreadable)?;
-            self.digest.update(&self.framed);
-            return Ok(true);
+    /// The next row, unless there is none.
+    fn next_row(&mut self) -> Result<Option<&[u8]>, SinkError> {
+        let head = self.take(FRAME_BYTES)?;
+        let Some(&[a, b, c, d, ..]) = head else { return Ok(None) };
+        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        match self.take(length)? {
+            row @ Some(_) => Ok(row),
+            None => Err(unreadable(io::Error::from(io::ErrorKind::UnexpectedEof))),
         }
-        Ok(false)
+    }
+
+    /// The next so many bytes, unless there are fewer.
+    #[inline]
+    fn take(&mut self, length: usize) -> Result<Option<&[u8]>, SinkError> {
+        if self.block.len() - self.at < length {
+            self.read(length).map_err(unreadable)?;
+        }
+        let taken = self.block.get(self.at..self.at + length);
+        self.at += taken.map_or(0, <[u8]>::len);
+        Ok(taken)
+    }
+
+    /// Reads on until so many bytes are there that have not been given out, or no more follow.
+    fn read(&mut self, length: usize) -> io::Result<()> {
+        self.block.drain(..self.at);
+        self.at = 0;
+        while self.block.len() < length
+            && let Some(spool) = self.spools.front_mut()
+        {
+            let known = self.block.len();
+            if spool.take(length.max(BLOCK_BYTES) as u64).read_to_end(&mut self.block)? == 0 {
+                self.spools.pop_front();
+            }
+            self.digest.update(self.block.get(known..).unwrap_or_default());
+        }
+        Ok(())
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, SinkError> {
         let mut decoder = RowDecoder::new(self.layout);
-        while decoder.rows() < ROWS_PER_BATCH && decoder.bytes() < BYTES_PER_BATCH && self.next_row()? {
-            decoder.push(self.framed.get(FRAME_BYTES..).unwrap_or_default()).map_err(unreadable)?;
+        while decoder.rows() < ROWS_PER_BATCH
+            && decoder.bytes() < BYTES_PER_BATCH
+            && let Some(row) = self.next_row()?
+        {
+            decoder.push(row).map_err(unreadable)?;
         }
         if decoder.rows() == 0 { Ok(None) } else { decoder.finish().map(Some).map_err(unreadable) }
     }

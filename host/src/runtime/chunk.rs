@@ -268,7 +268,7 @@ impl Feed {
         out: &mut Vec<u8>,
     ) -> Result<Packed, Refusal> {
         let begin = out.len();
-        out.resize(begin + GROUP_HEAD_BYTES, 0);
+        out.extend_from_slice(&[0; GROUP_HEAD_BYTES]);
         out.extend_from_slice(session.key(waiting.group).row);
         let key_length = out.len() - begin - GROUP_HEAD_BYTES;
         for variable in &self.prefetch {
@@ -285,7 +285,7 @@ impl Feed {
         let mut rows = 0;
         for number in waiting.rows.clone() {
             let at = out.len();
-            out.resize(at + 8, 0);
+            out.extend_from_slice(&[0; 8]);
             self.source.encode(number, out)?;
             if out.len() > CHUNK_BYTES && !(first && rows == 0) {
                 out.truncate(at);
@@ -344,10 +344,10 @@ impl Source {
     fn encode(&self, number: usize, out: &mut Vec<u8>) -> Result<(), Refusal> {
         match self {
             Self::Nothing => Err(host_error("rows without a phase")),
-            Self::Rows { grouped, encoders, .. } => {
-                let at = grouped.rows.get(number).ok_or_else(|| host_error("a row out of range"))?;
-                let encoder = encoders.get(at.batch as usize).ok_or_else(|| host_error("a batch out of range"))?;
-                encoder.encode(at.row as usize, out);
+            Self::Rows { encoders, .. } => {
+                let (batch, row) = GroupedRows::place(number);
+                let encoder = encoders.get(batch).ok_or_else(|| host_error("a row out of range"))?;
+                encoder.encode(row, out);
                 Ok(())
             }
             Self::Timers(timers) => {
@@ -388,17 +388,21 @@ impl DueTimers {
 }
 
 fn push_value_head(out: &mut Vec<u8>, length: usize, presence: u32) -> Result<(), Refusal> {
-    let at = out.len();
-    out.resize(at + 8, 0);
-    put_u32(out, at, length)?;
-    put_u32(out, at + 4, presence as usize)
+    let length = u32::try_from(length).map_err(|_| too_large())?;
+    out.extend_from_slice(&(u64::from(length) | u64::from(presence) << u32::BITS).to_le_bytes());
+    Ok(())
 }
 
 fn put_u32(out: &mut [u8], at: usize, number: usize) -> Result<(), Refusal> {
-    let number = u32::try_from(number).map_err(|_| host_error("a group of more than 4 GiB"))?;
+    let number = u32::try_from(number).map_err(|_| too_large())?;
     let place = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>());
     *place.ok_or_else(|| host_error("a chunk without room for its head"))? = number.to_le_bytes();
     Ok(())
+}
+
+#[cold]
+fn too_large() -> Refusal {
+    host_error("a group of more than 4 GiB")
 }
 
 /// What only a mistake of the host can bring about.

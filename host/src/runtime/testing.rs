@@ -8,8 +8,8 @@ use super::engine::{Metering, Sandbox};
 use super::limits::Limits;
 use super::processor::Processor;
 use crate::engine::operator::{
-    Group, GroupedRows, Operator, OperatorError, OperatorPlan, OutputMode, QueryInfo, RowRef, Task, TimeMode,
-    TimerValues, Worker,
+    Group, GroupedRows, Operator, OperatorError, OperatorPlan, OutputMode, QueryInfo, Task, TimeMode, TimerValues,
+    Worker,
 };
 use crate::engine::output::{Output, OutputLimits};
 use crate::record::{GroupingKey, RowLayout, Schema, decode_rows, row_from_json};
@@ -59,17 +59,15 @@ pub(super) fn grouped(groups: &[(&str, &[i64])]) -> GroupedRows {
     for (key, rows) in sorted {
         let begin = grouped.keys.len();
         grouped.keys.extend_from_slice(&key);
-        let first = grouped.rows.len();
-        for number in rows {
-            grouped.rows.push(RowRef { batch: 0, row: packed.len() as u32 });
-            packed.push(row("n BIGINT", &json!({ "n": number })));
-        }
-        let (key, rows) = (begin..grouped.keys.len(), first..grouped.rows.len());
+        let first = packed.len();
+        packed.extend(rows.iter().map(|number| row("n BIGINT", &json!({ "n": number }))));
+        let (key, rows) = (begin..grouped.keys.len(), first..packed.len());
         let hash = GroupingKey::new(&grouped.keys[key.clone()]).hash;
         grouped.groups.push(Group { hash, key, rows });
     }
     let layout = RowLayout::new(&schema("n BIGINT"));
-    grouped.batches.push(decode_rows(&layout, packed.iter().map(Vec::as_slice)).unwrap());
+    let batch = |rows: &[Vec<u8>]| decode_rows(&layout, rows.iter().map(Vec::as_slice)).unwrap();
+    grouped.batches = packed.chunks(GroupedRows::BATCH_ROWS).map(batch).collect();
     grouped
 }
 

@@ -21,6 +21,7 @@ pub(in super::super) struct RowReader<'a> {
 
 impl<'a> RowReader<'a> {
     /// A row of so many columns at the start of which stand bitmap and slots. The number may be a claim: it is checked against the bytes.
+    #[inline]
     pub(in super::super) fn new(bytes: &'a [u8], columns: usize) -> Result<Self, RowFault> {
         let (words, rest) = bytes.as_chunks::<WORD>();
         if !rest.is_empty() {
@@ -39,6 +40,7 @@ impl<'a> RowReader<'a> {
     }
 
     /// The slot of a column, or none for NULL.
+    #[inline]
     pub(in super::super) fn cell(&self, column: usize) -> Result<Option<u64>, RowFault> {
         let (Some(slot), Some(nulls)) = (self.slots.get(column), self.nulls.get(column / BITS)) else {
             return Err(RowFault::invalid("has no such column"));
@@ -54,6 +56,7 @@ impl<'a> RowReader<'a> {
     }
 
     /// The bytes that a slot of variable length points to. They must begin where the part before ended.
+    #[inline]
     pub(in super::super) fn part(&mut self, slot: u64) -> Result<&'a [u8], RowFault> {
         let offset = (slot & u64::from(u32::MAX)) as usize;
         let length = (slot >> u32::BITS) as usize;
@@ -82,6 +85,7 @@ impl<'a> RowReader<'a> {
     }
 
     /// Checks that nothing stands after the last part.
+    #[inline]
     pub(in super::super) fn finish(self) -> Result<(), RowFault> {
         if self.next == self.bytes.len() {
             Ok(())

@@ -23,6 +23,7 @@ pub(in super::super) fn validate_row(row: &[u8], schema: &Schema, zero: Zero) ->
 }
 
 /// Checks a value that is not NULL. The answer is its part, empty for types that stand in the slot.
+#[inline]
 fn validate_value<'a>(
     slot: u64,
     reader: &mut RowReader<'a>,

@@ -18,6 +18,7 @@ pub(in super::super) struct RowWriter {
 
 impl RowWriter {
     /// Appends bitmap and slots of a row of so many columns, all zero.
+    #[inline]
     pub(in super::super) fn begin(out: &mut Vec<u8>, columns: usize) -> Self {
         let start = out.len();
         let bitmap = columns.div_ceil(BITS) * WORD;
@@ -26,17 +27,20 @@ impl RowWriter {
     }
 
     #[expect(clippy::indexing_slicing, reason = "`begin` made room for every column of the row")]
+    #[inline]
     pub(in super::super) fn null(&self, out: &mut [u8], column: usize) {
         out[self.start + column / BITS * WORD + column % BITS / 8] |= 1 << (column % 8);
     }
 
     #[expect(clippy::indexing_slicing, reason = "`begin` made room for every column of the row")]
+    #[inline]
     pub(in super::super) fn slot(&self, out: &mut [u8], column: usize, value: u64) {
         let at = self.slots + column * WORD;
         out[at..at + WORD].copy_from_slice(&value.to_le_bytes());
     }
 
     /// Appends a part by `write`, pads it, and lets the column's slot point to it.
+    #[inline]
     pub(in super::super) fn part<T>(
         &self,
         out: &mut Vec<u8>,
@@ -46,7 +50,8 @@ impl RowWriter {
         let begin = out.len();
         let written = write(out);
         let length = out.len() - begin;
-        out.resize(begin + length.next_multiple_of(WORD), 0);
+        out.extend_from_slice(&[0; WORD]);
+        out.truncate(begin + length.next_multiple_of(WORD));
         self.slot(out, column, (begin - self.start) as u64 | (length as u64) << u32::BITS);
         written
     }

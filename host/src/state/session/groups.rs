@@ -79,6 +79,7 @@ impl Groups {
         self.heads.get(group as usize).map_or(GroupingKey { hash: 0, row: &[] }, |head| self.key_of(head))
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.heads.len()
     }
@@ -103,6 +104,7 @@ impl Groups {
         groups.sort_by(|a, b| self.key(*a).cmp(&self.key(*b)));
     }
 
+    #[inline]
     fn push(&mut self, key: GroupingKey<'_>, before: GroupId) -> GroupId {
         // A group takes 24 bytes and more, a key row is shorter than 4 GiB: memory ends before either number does.
         let group = self.heads.len() as GroupId;

@@ -309,6 +309,7 @@ impl Session {
         self.variables.get(variable).map_or(0, |variable| variable.schema_id)
     }
 
+    #[inline]
     fn place(&self, variable: usize) -> Result<Place, StateError> {
         self.places.get(variable).copied().ok_or_else(|| self.misuse(variable, "there is no such variable"))
     }
