@@ -144,6 +144,58 @@ SCENARIOS = {
     "s09_event_time_restart": scenario("restart", EVENT, "F10 E21", "Watermark and event-time timers over a restart"),
     "s09_restart_at_once_three_times": scenario("restart", NONE, "J1 B4", "Restarts with nothing to do"),
 }
+
+
+def variable(schema, val, text="", kind="v", **more):
+    """The parameters of the program `evolution` that declare a variable and say what is written."""
+    return dict(dict(kind=kind, schema=schema, val=str(val), text=text, name="v", map_key="k", ttl_ms="0"), **more)
+
+
+def evolution(name, shows, about, first, *later, encoding="avro", time_mode=NONE):
+    """What was recorded with the state encoding that lets schemas evolve, unless there is no such recording."""
+    SCENARIOS[f"s07_{name}_{encoding}"] = scenario("evolution", time_mode, shows, about, parameters=first, counts=False) | {
+        "later": later}
+
+
+XY = variable("xy", 1, "s")
+NO_VARIABLE = variable("", 0)
+PLAIN = "unsaferow"
+evolution("same", "K1", "The same schema after a restart", XY, variable("xy", 2, "t"))
+evolution("add_field_at_end", "K1", "A field more, at the end", XY, variable("xyz", 2, "t"))
+evolution("add_field_in_front", "K1", "A field more, in front", XY, variable("zxy", 2, "t"))
+evolution("drop_field", "K3", "A field less", XY, variable("x", 2))
+evolution("drop_then_add_again", "K3 K9", "A field less, then the same again", XY, variable("x", 2), variable("xy", 3, "u"))
+evolution("rename_field", "K6", "A field of another name is another field", XY, variable("xyy", 2, "t"))
+evolution("reorder_fields", "K4", "The same fields in another order", XY, variable("yx", 2, "t"))
+evolution("widen_int_to_long", "K5", "INT becomes BIGINT", XY, variable("long xy", 2 ** 40, "t"))
+evolution("widen_int_to_double", "K5", "INT becomes DOUBLE", XY, variable("double xy", 2, "t"))
+evolution("narrow_long_to_int", "K7", "BIGINT does not become INT", variable("long xy", 1, "s"), variable("xy", 2, "t"))
+evolution("int_to_string", "K8", "INT does not become STRING", XY, variable("string xy", 2, "t"))
+evolution("nested_add_field", "K2", "A field more in a nested row", variable("nested a", 1), variable("nested ab", 2))
+evolution("array_element_widen", "K5", "Elements of an ARRAY are widened", variable("ints", 1), variable("longs", 2 ** 40))
+evolution("list_add_field", "K1", "A field more in the elements of a list", variable("x", 1, kind="l"),
+          variable("xy", 2, "t", kind="l"))
+evolution("map_value_add_field", "K1", "A field more in the values of a map", variable("x", 1, kind="m"),
+          variable("xy", 2, "t", kind="m"))
+evolution("map_key_change_type", "K15", "The key of a map does not change its type", variable("x", 1, kind="m"),
+          variable("x", 2, kind="m", map_key="int"))
+evolution("map_key_add_field", "K15", "Nor does it gain a field", variable("x", 1, kind="m"),
+          variable("x", 2, kind="m", map_key="kl"))
+evolution("value_to_list", "J4", "A value does not become a list", XY, variable("xy", 2, "t", kind="l"), encoding=PLAIN)
+evolution("value_to_map", "J4", "A value does not become a map", XY, variable("xy", 2, "t", kind="m"), encoding=PLAIN)
+evolution("state_removed", "J5", "A variable that is no longer declared", XY, NO_VARIABLE, encoding=PLAIN)
+evolution("state_removed_and_back", "J5", "A variable comes back with what it had", XY, NO_VARIABLE,
+          variable("xy", 3, "u"), encoding=PLAIN)
+evolution("state_added", "J5", "A variable more", XY, variable("xy", 2, "t", extra="e"), encoding=PLAIN)
+evolution("state_renamed", "J5", "A variable of another name is another variable", XY,
+          variable("xy", 2, "t", name="w"), encoding=PLAIN)
+evolution("ttl_added", "K10", "A value begins to expire", XY, variable("xy", 2, "t", ttl_ms="60000"), encoding=PLAIN,
+          time_mode=PROCESSING)
+evolution("ttl_removed", "K10", "A value no longer expires", variable("xy", 1, "s", ttl_ms="60000"),
+          variable("xy", 2, "t"), encoding=PLAIN, time_mode=PROCESSING)
+evolution("ttl_changed", "G13", "Another TTL", variable("xy", 1, "s", ttl_ms="60000"),
+          variable("xy", 2, "t", ttl_ms="1000"), encoding=PLAIN, time_mode=PROCESSING)
+
 for time_mode in (NONE, PROCESSING, EVENT):
     for output_mode in ("append", "update"):
         SCENARIOS[f"s06_mode_{output_mode}_{time_mode.replace('-', '')}"] = misuse(
@@ -227,6 +279,14 @@ DIFFERS = {
     ("s06_raise_in_close", 1): dict(why=OWN_ERROR, error="USER_CODE", says=["close", "boom"]),
     ("s06_mode_bogus", 1): dict(why=SETTINGS, error="CONFIG_INVALID", says=["bogus"]),
     ("s06_time_bogus", 1): dict(why=SETTINGS, error="CONFIG_INVALID", says=["bogus"]),
+    ("s07_ttl_added_unsaferow", 2): dict(
+        why="a TTL may come: it holds for what is written from then on",
+        rows=[("a", "got", "(1, 's')"), ("b", "got", "None")]),
+    ("s07_ttl_removed_unsaferow", 2): dict(
+        why="a TTL may go: what was written with it expires, what is written from then on does not",
+        rows=[("a", "got", "(1, 's')"), ("b", "got", "None")]),
+    ("s07_value_to_map_unsaferow", 2): dict(
+        why="a change of kind has one condition, whichever the kinds", error="STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE"),
     ("s09_downtime_and_timers", 2): dict(
         why=NOT_WITHOUT_ROWS, rows=[("a", "TIMER", "(1005000, 'now', 1050001, 'wm', 0, (1,))")]),
     ("s09_event_time_restart", 2): dict(
@@ -291,13 +351,17 @@ def case(name, how, known):
         out.append(f"initial_state = {lines(how['initial'])}")
     number = 0
     partitions = None
+    later = iter(how.get("later", ()))
     for step in entry["steps"]:
         if step["op"] == "start" and not step.get("batches") and not step.get("error"):
             continue
         number += 1
         for file in ADDED.get(name, {}).get(number, []):
             out += ["", "[[step]]", f"rows = {lines([input_row(row, how) for row in file])}", 'run = "nothing"']
-        out += ["", "[[step]]"] + step_lines(name, number, step, how, partitions)
+        out += ["", "[[step]]"]
+        if step.get("restart") and "later" in how:
+            out.append(f"settings.processor.parameters = {toml(next(later))}")
+        out += step_lines(name, number, step, how, partitions)
         partitions = step.get("partitions", partitions)
     return "\n".join(out) + "\n"
 
@@ -308,7 +372,7 @@ def step_lines(name, number, step, how, partitions):
         out.append(f"about = {json.dumps(step['label'])}")
     if step.get("restart"):
         out.append('restart = "clean"')
-        if partitions != step["partitions"]:
+        if step["partitions"] and partitions != step["partitions"]:
             out.append(f"settings.query.workers = {step['partitions']}")
     if "clockMs" in step:
         out.append(f"clock = {step['clockMs']}")
@@ -371,6 +435,9 @@ def output_row(row, how, step):
         if row.get("key") in ("now", "wm"):
             return dict(key="a", ev=row["key"], out=str(row["n"]))
         return dict(key=row["key"], ev="n", out=str(row["n"]))
+    if how["program"] == "evolution":
+        # What Spark prints of a nested row is its class and the names of its fields.
+        return dict(key=row["key"], ev="got", out=re.sub(r"Row\((.*?)\)", lambda row: f"({re.sub(r'[a-z]+=', '', row[1])})", row["got"]))
     if how["program"] == "keys":
         (key,) = ast.literal_eval(row["key"])
         return dict(key=key, ev="ROWS", out=row["out"])

@@ -2,14 +2,14 @@
 //! emitted, then a row is written.
 //!
 //! `kind` is `v`, `l`, `m` or `none`; `schema` names the row type, `val` and `text` what is written; `name` and `ttl_ms`
-//! are the variable's; `map_key` is `k`, `kl` or `int` and names the type of a map's key; `extra` names one more variable;
-//! `drop` names one to delete.
+//! are the variable's; `map_key` is `k`, `kl` or `int` and names the type of a map's key; `also` is the kind of a second
+//! variable with the same schema, `extra` names a further one, `drop` one to delete.
 
 use std::time::Duration;
 
 use tidemill::{Error, Handle, ListState, MapState, Result, Row, Rows, Timers, ValueState};
 
-use crate::python::{Repr, none, tuple};
+use crate::python::{Repr, tuple};
 use crate::{Emit, Program, Step};
 
 /// What is written.
@@ -48,6 +48,7 @@ stored! {
     Xyz { x: i32 = |told| int(told)?, y: String = |told| told.text.clone(), z: i64 = |told| told.val + 1 }
     Zxy { z: i64 = |told| told.val + 1, x: i32 = |told| int(told)?, y: String = |told| told.text.clone() }
     X { x: i32 = |told| int(told)? }
+    Y { y: String = |told| told.text.clone() }
     Xyy { x: i32 = |told| int(told)?, yy: String = |told| told.text.clone() }
     Yx { y: String = |told| told.text.clone(), x: i32 = |told| int(told)? }
     LongXy { x: i64 = |told| told.val, y: String = |told| told.text.clone() }
@@ -111,51 +112,61 @@ impl<K: Stored, T: Stored> Variable for MapState<K, T> {
 }
 
 struct Evolution {
-    variable: Option<Box<dyn Variable>>,
+    /// None of them, one, or two.
+    variables: Vec<Box<dyn Variable>>,
     extra: Option<ValueState<i64>>,
     told: Told,
 }
 
 pub fn init(handle: &mut Handle) -> Result<Box<dyn Program>> {
-    if let Some(name) = handle.parameter("drop").map(str::to_owned) {
+    if let Some(name) = handle.parameter("drop").filter(|name| !name.is_empty()).map(str::to_owned) {
         handle.delete_if_exists(&name)?;
     }
     let told = |name: &str| handle.parameter(name).unwrap_or_default();
     let val = told("val").parse().unwrap_or(1);
     let text = told("text").to_owned();
     let schema = told("schema").to_owned();
-    let variable = match schema.as_str() {
-        "" => None,
-        "xy" => Some(declare::<Xy>(handle)?),
-        "xyz" => Some(declare::<Xyz>(handle)?),
-        "zxy" => Some(declare::<Zxy>(handle)?),
-        "x" => Some(declare::<X>(handle)?),
-        "xyy" => Some(declare::<Xyy>(handle)?),
-        "yx" => Some(declare::<Yx>(handle)?),
-        "long xy" => Some(declare::<LongXy>(handle)?),
-        "double xy" => Some(declare::<DoubleXy>(handle)?),
-        "string xy" => Some(declare::<StringXy>(handle)?),
-        "nested a" => Some(declare::<NestedA>(handle)?),
-        "nested ab" => Some(declare::<NestedAb>(handle)?),
-        "ints" => Some(declare::<Ints>(handle)?),
-        "longs" => Some(declare::<Longs>(handle)?),
+    let variables = match schema.as_str() {
+        "" => Vec::new(),
+        "xy" => declare::<Xy>(handle)?,
+        "xyz" => declare::<Xyz>(handle)?,
+        "zxy" => declare::<Zxy>(handle)?,
+        "x" => declare::<X>(handle)?,
+        "y" => declare::<Y>(handle)?,
+        "xyy" => declare::<Xyy>(handle)?,
+        "yx" => declare::<Yx>(handle)?,
+        "long xy" => declare::<LongXy>(handle)?,
+        "double xy" => declare::<DoubleXy>(handle)?,
+        "string xy" => declare::<StringXy>(handle)?,
+        "nested a" => declare::<NestedA>(handle)?,
+        "nested ab" => declare::<NestedAb>(handle)?,
+        "ints" => declare::<Ints>(handle)?,
+        "longs" => declare::<Longs>(handle)?,
         _ => return Err(Error::new("NO_SUCH_SCHEMA", schema)),
     };
     let extra = handle.parameter("extra").map(str::to_owned).map(|name| handle.value_state(&name)).transpose()?;
-    Ok(Box::new(Evolution { variable, extra, told: Told { val, text } }))
+    Ok(Box::new(Evolution { variables, extra, told: Told { val, text } }))
 }
 
-fn declare<T: Stored>(handle: &mut Handle) -> Result<Box<dyn Variable>> {
-    let name = handle.parameter("name").unwrap_or("v").to_owned();
+fn declare<T: Stored>(handle: &mut Handle) -> Result<Vec<Box<dyn Variable>>> {
+    let told = |handle: &Handle, name: &str, default: &str| handle.parameter(name).unwrap_or(default).to_owned();
+    let (name, kind, also) = (told(handle, "name", "v"), told(handle, "kind", "v"), told(handle, "also", ""));
+    let mut variables = vec![declare_one::<T>(handle, &name, &kind)?];
+    if !also.is_empty() {
+        variables.push(declare_one::<T>(handle, "also", &also)?);
+    }
+    Ok(variables)
+}
+
+fn declare_one<T: Stored>(handle: &mut Handle, name: &str, kind: &str) -> Result<Box<dyn Variable>> {
     let ttl = Duration::from_millis(handle.parameter("ttl_ms").unwrap_or("0").parse()?);
-    let kind = handle.parameter("kind").unwrap_or("v").to_owned();
     let key = handle.parameter("map_key").unwrap_or("k").to_owned();
-    Ok(match (kind.as_str(), key.as_str()) {
-        ("v", _) => Box::new(handle.value_state_with_ttl::<T>(&name, ttl)?),
-        ("l", _) => Box::new(handle.list_state_with_ttl::<T>(&name, ttl)?),
-        ("m", "k") => Box::new(handle.map_state_with_ttl::<K, T>(&name, ttl)?),
-        ("m", "kl") => Box::new(handle.map_state_with_ttl::<Kl, T>(&name, ttl)?),
-        ("m", "int") => Box::new(handle.map_state_with_ttl::<IntK, T>(&name, ttl)?),
+    Ok(match (kind, key.as_str()) {
+        ("v", _) => Box::new(handle.value_state_with_ttl::<T>(name, ttl)?),
+        ("l", _) => Box::new(handle.list_state_with_ttl::<T>(name, ttl)?),
+        ("m", "k") => Box::new(handle.map_state_with_ttl::<K, T>(name, ttl)?),
+        ("m", "kl") => Box::new(handle.map_state_with_ttl::<Kl, T>(name, ttl)?),
+        ("m", "int") => Box::new(handle.map_state_with_ttl::<IntK, T>(name, ttl)?),
         _ => return Err(Error::new("NO_SUCH_KIND", kind)),
     })
 }
@@ -163,16 +174,23 @@ fn declare<T: Stored>(handle: &mut Handle) -> Result<Box<dyn Variable>> {
 impl Program for Evolution {
     fn rows(&mut self, rows: Rows<'_, Step>, _: &Timers, emit: &mut Emit<'_>) -> Result<()> {
         let rows = rows.collect::<Result<Vec<_>>>()?;
-        let Some(variable) = &self.variable else { return emit.row("got", "-") };
-        let got = variable.got()?;
-        // A row with the op `look` writes nothing.
-        if rows.iter().any(|row| row.op.as_deref() != Some("look")) {
-            variable.write(&self.told)?;
+        if self.variables.is_empty() {
+            return emit.row("got", "-");
+        }
+        for variable in &self.variables {
+            let got = variable.got()?;
+            // A row with the op `look` writes nothing.
+            if rows.iter().any(|row| row.op.as_deref() != Some("look")) {
+                variable.write(&self.told)?;
+            }
+            emit.row("got", got)?;
         }
         if let Some(extra) = &self.extra {
-            emit.row("extra", extra.get()?.map_or_else(none, |extra| extra.repr()))?;
+            if let Some(extra) = extra.get()? {
+                emit.row("extra", extra.repr())?;
+            }
             extra.update(&1)?;
         }
-        emit.row("got", got)
+        Ok(())
     }
 }
