@@ -87,3 +87,24 @@ fn cases_are_those_that_the_recorded_answers_make() {
         Err(error) => println!("skipped: python3 cannot be run: {error}"),
     }
 }
+
+/// That each fault turns its case red is for `scripts/mutants.sh`, which takes an hour; that it still can be put in, here.
+#[test]
+fn every_mutant_still_applies_and_names_a_case() {
+    let mutants: Vec<_> = files(&folder().join("mutants"))
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|it| it == "patch"))
+        .collect();
+    let cases: Vec<_> = cases().into_iter().map(|case| case.name).collect();
+    for path in &mutants {
+        let text = fs::read_to_string(path).unwrap();
+        let named = |what: &str| text.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_default();
+        let source = fs::read_to_string(repository().join(named("file: "))).unwrap();
+        let before: Vec<_> = text.lines().filter_map(|line| line.strip_prefix('-')).collect();
+        let source: Vec<_> = source.lines().collect();
+        let found = source.windows(before.len()).filter(|lines| *lines == before).count();
+        assert_eq!(found, 1, "{}: its lines stand {found} times in {}", path.display(), named("file: "));
+        assert!(cases.iter().any(|case| case == named("case: ")), "{}: there is no such case", path.display());
+    }
+    assert!(mutants.len() >= 25, "{} mutants", mutants.len());
+}

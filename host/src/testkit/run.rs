@@ -272,7 +272,7 @@ fn run_batches(query: &mut Query, until: Until, batches: &mut Vec<Progress>) -> 
     match until {
         Until::Opened | Until::Nothing => Ok(()),
         Until::Batch => {
-            while query.bootstrapping() && one(query, batches)? {}
+            while batches.len() < BATCHES_MAX && query.bootstrapping() && one(query, batches)? {}
             one(query, batches).map(drop)
         }
         Until::Drained if query.trigger() == Trigger::AvailableNow => {
