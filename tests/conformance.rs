@@ -103,7 +103,13 @@ fn every_mutant_still_applies_and_names_a_case() {
         let before: Vec<_> = text.lines().filter_map(|line| line.strip_prefix('-')).collect();
         let source: Vec<_> = source.lines().collect();
         let found = source.windows(before.len()).filter(|lines| *lines == before).count();
-        assert_eq!(found, 1, "{}: its lines stand {found} times in {}", path.display(), named("file: "));
+        assert_eq!(
+            found,
+            1,
+            "{}: its lines stand {found} times in {}; mend the mutant",
+            path.display(),
+            named("file: ")
+        );
         assert!(cases.iter().any(|case| case == named("case: ")), "{}: there is no such case", path.display());
     }
     assert!(mutants.len() >= 25, "{} mutants", mutants.len());

@@ -100,6 +100,9 @@ pub struct Step {
     /// `customMetrics`, or of the report itself. Numbers of a total count as they are at the end.
     #[serde(default)]
     pub metrics: BTreeMap<String, i64>,
+    /// Numbers of the progress report, named as in `metrics`, that are above zero in a batch of the step: times.
+    #[serde(default)]
+    pub above_zero: Vec<String>,
     /// What a state variable holds at the end, all of it: one JSON document per value, element or entry, with `key`,
     /// `entry` (maps), `value` and `expires_ms` (with a TTL). Elements come in order, all else in any.
     #[serde(default)]

@@ -18,6 +18,13 @@ pub(super) fn differences(step: &Step, actual: &Actual, key: &[String]) -> Vec<D
     for (name, expected) in &step.metrics {
         number(name, *expected, metric(&actual.batches, name), &mut found);
     }
+    for name in &step.above_zero {
+        if !actual.batches.iter().any(|progress| {
+            of_progress(progress, name).and_then(|number| number.as_f64()).is_some_and(|number| number > 0.0)
+        }) {
+            found.push(Difference { what: format!("{name} is not above zero"), lines: Vec::new() });
+        }
+    }
     if actual.failure.is_none() {
         for (name, expected) in &step.state {
             let rows = actual.state.get(name).map(Vec::as_slice).unwrap_or_default();
@@ -139,7 +146,7 @@ fn number(name: &str, expected: i64, actual: Option<i64>, found: &mut Vec<Differ
 fn metric(batches: &[Progress], name: &str) -> Option<i64> {
     let is_total =
         name.ends_with("Total") || name.ends_with("Vars") || name.ends_with("Ms") || name.ends_with("Instances");
-    let found: Vec<i64> = batches.iter().filter_map(|progress| of_progress(progress, name)).collect();
+    let found: Vec<i64> = batches.iter().filter_map(|progress| of_progress(progress, name)?.as_i64()).collect();
     match (is_total, found.last()) {
         (true, last) => last.copied(),
         (false, None) => batches.is_empty().then_some(0),
@@ -147,12 +154,12 @@ fn metric(batches: &[Progress], name: &str) -> Option<i64> {
     }
 }
 
-fn of_progress(progress: &Progress, name: &str) -> Option<i64> {
+fn of_progress(progress: &Progress, name: &str) -> Option<Value> {
     let report = serde_json::to_value(progress).ok()?;
     let operator = report.get("stateOperators").and_then(|operators| operators.get(0));
     let custom = operator.and_then(|operator| operator.get("customMetrics"));
     let event_time = report.get("eventTime");
-    [operator, custom, event_time, Some(&report)].into_iter().flatten().find_map(|place| place.get(name)?.as_i64())
+    [operator, custom, event_time, Some(&report)].into_iter().flatten().find_map(|place| place.get(name).cloned())
 }
 
 /// Expected against actual lines: the longest common beginning and end stand once.
