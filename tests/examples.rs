@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use tempfile::TempDir;
-use tidemill_host::connect::parse_timestamp;
+use tidemill_host::record::parse_timestamp;
 
 use super::support::{EXAMPLES, Example, json_lines, rows, succeed};
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each module of the host may use. A module that is not here may not exist.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("clock", &[]),
     ("record", &[]),
     ("disk", &[]),
@@ -15,6 +15,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("runtime", &["record", "state", "engine", "clock"]),
     ("connect", &["clock", "record", "disk", "engine"]),
     ("config", &["record", "state", "engine", "runtime", "connect"]),
+    ("fuzzing", &["record", "log", "engine", "runtime", "connect", "config"]),
     ("testkit", &["clock", "record", "disk", "state", "engine", "runtime", "connect", "config"]),
     ("cli", &["clock", "record", "disk", "log", "state", "engine", "runtime", "connect", "config", "testkit"]),
 ];

@@ -142,5 +142,5 @@ fn upgraded(upgrade: &StepUpgrade, last_batch: Option<u64>) -> String {
 }
 
 fn instant(ms: i64) -> String {
-    if ms == 0 { "none".to_owned() } else { crate::connect::timestamp_text(ms.saturating_mul(1000)) }
+    if ms == 0 { "none".to_owned() } else { crate::record::timestamp_text(ms.saturating_mul(1000)) }
 }

@@ -19,10 +19,9 @@ use self::target::{Place, Target};
 use super::Format;
 use super::listing::{Listing, column, duration_text};
 use super::output::Coded;
-use crate::connect::timestamp_text;
 use crate::disk::RealDisk;
 use crate::engine::view::{QueryView, StateView};
-use crate::record::{GroupingKey, Schema, key_from_json};
+use crate::record::{GroupingKey, Schema, key_from_json, timestamp_text};
 use crate::state::{Catalog, CatalogVariable, Reader, StateError, Store, for_each_row, for_each_timer};
 
 /// Look at the state of a query

@@ -5,6 +5,8 @@
 //! both are a list of steps.
 
 mod environment;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod overlay;
 mod tables;
 
@@ -229,7 +231,7 @@ pub fn read_clock(path: &Path) -> Result<Vec<i64>, ConfigError> {
         .map(|(line, text)| {
             text.parse()
                 .ok()
-                .or_else(|| crate::connect::parse_timestamp(text).map(|us| us.div_euclid(1000)))
+                .or_else(|| crate::record::parse_timestamp(text).map(|us| us.div_euclid(1000)))
                 .ok_or_else(|| ConfigError::Clock { path: path.to_owned(), line, text: text.to_owned() })
         })
         .collect()

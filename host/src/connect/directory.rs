@@ -26,7 +26,7 @@ use crate::engine::sink::{Ledger, Publication, Published, Sink, SinkError, Stage
 use crate::record::Schema;
 
 /// The ledger's name.
-const LEDGER_NAME: &str = ".tidemill-ledger.json";
+pub(super) const LEDGER_NAME: &str = ".tidemill-ledger.json";
 
 /// Between format and path.
 const DESCRIPTION: &str = " files in ";

@@ -45,12 +45,19 @@ impl Encoding {
             |column: &str, format, reason| Err(WriteError::Unsupported { column: column.to_owned(), format, reason });
         match self {
             Self::Text(TextFormat::JsonLines) => Ok(()),
-            Self::Text(format @ TextFormat::Csv(_)) => match format.unsupported_column(schema) {
+            Self::Text(format @ TextFormat::Csv(dialect)) => match format.unsupported_column(schema) {
                 Some(column) => unsupported(column, "CSV", "it is nested; use JSON Lines or Parquet"),
                 None if schema.fields().is_empty() => {
                     unsupported("(none)", "CSV", "rows without columns have no form; use JSON Lines")
                 }
-                None => Ok(()),
+                None => match schema.fields().as_ref() {
+                    [only] if only.is_nullable() && dialect.null_is_blank() => unsupported(
+                        only.name(),
+                        "CSV",
+                        "a NULL of the only column would be a blank row, which does not count; declare it NOT NULL, set null_value, or use JSON Lines",
+                    ),
+                    _ => Ok(()),
+                },
             },
             Self::Parquet => match schema.fields().iter().find(|field| holds_empty_struct(field.data_type())) {
                 Some(field) => unsupported(field.name(), "Parquet", "it has a STRUCT without members; use JSON Lines"),

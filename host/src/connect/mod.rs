@@ -30,6 +30,8 @@ mod text;
 
 #[cfg(test)]
 mod contract;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 
 pub use directory::DirectorySink;
 pub use encoding::Encoding;
@@ -40,7 +42,7 @@ pub use format::Format;
 pub use settings::{SinkSettings, SourceSettings};
 pub use stdin::{AfterRestart, StdinSource};
 pub use stdout::StdoutSink;
-pub use text::{CsvDialect, CsvHeader, TextFormat, parse_timestamp, timestamp_text};
+pub use text::{CsvDialect, CsvHeader, TextFormat};
 
 /// How long a batch waits for the first row of a stream: long enough not to spin, short enough that timers and a wish to
 /// stop are not kept waiting.

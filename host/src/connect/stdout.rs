@@ -124,7 +124,7 @@ mod tests {
         let screen = Screen::default();
         let format = TextFormat::Csv(CsvDialect::default());
         let mut sink = StdoutSink::new(Arc::new(RealDisk), Box::new(screen.clone()), format);
-        sink.open("q", &Schema::parse("n BIGINT").unwrap()).unwrap();
+        sink.open("q", &Schema::parse("n BIGINT NOT NULL").unwrap()).unwrap();
         publish(&mut sink, &[1]).unwrap();
         publish(&mut sink, &[2, 3]).unwrap();
         assert_eq!(String::from_utf8(screen.0.lock().unwrap().clone()).unwrap(), "n\n1\n2\n3\n");

@@ -15,6 +15,8 @@ pub mod checkpoint;
 pub mod commit;
 pub mod error;
 pub mod faults;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod handover;
 pub mod head;
 pub mod history;

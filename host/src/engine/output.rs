@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::watermark::is_late;
-use crate::record::{format_timestamp, push_row};
+use crate::record::{full_timestamp_text, push_row};
 
 /// What one worker may emit in one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -43,7 +43,7 @@ pub enum OutputError {
     #[error(
         "an emitted row has the event time {} in column {column}, which is at or before the watermark {}; rows that a \
          later step judges by it must be newer",
-        format_timestamp(*event_time_us), format_timestamp(watermark_ms.saturating_mul(1000))
+        full_timestamp_text(*event_time_us), full_timestamp_text(watermark_ms.saturating_mul(1000))
     )]
     OlderThanWatermark {
         /// The event-time column of the output.

@@ -22,6 +22,8 @@ use crate::disk::{Disk, create_dir_durably};
 mod error;
 mod folder;
 mod format;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod record;
 mod recovery;
 mod scan;

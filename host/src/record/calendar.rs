@@ -1,4 +1,9 @@
-//! Dates and instants as text, in the proleptic Gregorian calendar and UTC; every 32-bit day and 64-bit microsecond has a text.
+//! Dates and timestamps as text, in the proleptic Gregorian calendar and UTC; every 32-bit day and 64-bit microsecond has a text.
+//!
+//! Read are `2013-01-31`, and RFC 3339 or `2013-01-31 10:00:00[.fraction]`; a timestamp without an offset is UTC, digits
+//! finer than a microsecond are cut. Years beyond 9999 or before 0 carry a sign: `+12013-01-31`, `-0044-03-15`.
+
+use std::fmt::{self, Write};
 
 /// Microseconds of a second, a minute and a day.
 const SECOND_US: i64 = 1_000_000;
@@ -11,69 +16,116 @@ const CYCLE_DAYS: i64 = 146_097;
 /// Days from 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at the end.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// `2013-01-31`; years past 9999 or before 0000 with a sign: `+12345-01-31`, `-0044-03-15`.
-pub(super) fn format_date(days: i32) -> String {
-    format_days(i64::from(days))
+/// Days since 1970-01-01 of a date such as `2013-01-31`.
+pub(crate) fn parse_date(text: &str) -> Option<i32> {
+    let mut rest = Digits(text.as_bytes());
+    let days = rest.date()?;
+    if rest.0.is_empty() { i32::try_from(days).ok() } else { None }
 }
 
-/// Reads what [`format_date`] writes.
-pub(super) fn parse_date(text: &str) -> Option<i32> {
-    let mut scan = Scan(text);
-    let days = scan.date()?;
-    scan.0.is_empty().then_some(())?;
-    i32::try_from(days).ok()
+/// Microseconds since the epoch of a timestamp such as `2013-01-31T10:00:00.5+01:00`.
+pub fn parse_timestamp(text: &str) -> Option<i64> {
+    instant(text).map(|instant| instant.micros)
 }
 
-/// `2013-01-31T05:06:07.000008Z`, always with six digits of microseconds.
-pub(crate) fn format_timestamp(micros: i64) -> String {
-    let (days, time) = (micros.div_euclid(DAY_US), micros.rem_euclid(DAY_US));
-    let (minutes, micros) = (time / MINUTE_US, time % MINUTE_US);
-    format!(
-        "{}T{:02}:{:02}:{:02}.{:06}Z",
-        format_days(days),
-        minutes / 60,
-        minutes % 60,
-        micros / SECOND_US,
-        micros % SECOND_US
-    )
+/// As [`parse_timestamp`], for what must not be guessed: the offset is there, and nothing is finer than a microsecond.
+pub(super) fn parse_exact_timestamp(text: &str) -> Option<i64> {
+    instant(text).filter(|instant| instant.is_exact).map(|instant| instant.micros)
 }
 
-/// Reads RFC 3339 with up to six digits of microseconds, `Z` or an offset like `+02:00`, `T` or a blank before the time.
-pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
-    let mut scan = Scan(text);
-    let days = scan.date()?;
-    scan.one_of(&['T', ' '])?;
-    let hours = scan.number(2, 0..=23)?;
-    scan.one_of(&[':'])?;
-    let minutes = scan.number(2, 0..=59)?;
-    scan.one_of(&[':'])?;
-    let seconds = scan.number(2, 0..=59)?;
-    let micros = if scan.one_of(&['.']).is_some() { scan.fraction()? } else { 0 };
-    let offset_minutes = match scan.one_of(&['Z', '+', '-'])? {
-        'Z' => 0,
-        sign => {
-            let hours = scan.number(2, 0..=23)?;
-            scan.one_of(&[':'])?;
-            let minutes = hours * 60 + scan.number(2, 0..=59)?;
-            if sign == '-' { -minutes } else { minutes }
-        }
-    };
-    scan.0.is_empty().then_some(())?;
-    let time = (hours * 60 + minutes - offset_minutes) * MINUTE_US + seconds * SECOND_US + micros;
+/// Writes a date.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write_date(days: i32, out: &mut impl Write) -> fmt::Result {
+    write_civil(i64::from(days), out)
+}
+
+/// Writes a timestamp: `2013-01-31T10:00:00Z`, with three or six digits of a fraction where there is one.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write_timestamp(micros: i64, out: &mut impl Write) -> fmt::Result {
+    write_instant(micros, out)?;
+    match micros.rem_euclid(SECOND_US) {
+        0 => {}
+        fraction if fraction % 1_000 == 0 => write!(out, ".{:03}", fraction / 1_000)?,
+        fraction => write!(out, ".{fraction:06}")?,
+    }
+    out.write_char('Z')
+}
+
+/// A date as [`write_date`] writes it.
+pub(super) fn date_text(days: i32) -> String {
+    text(|out| write_date(days, out))
+}
+
+/// A timestamp as [`write_timestamp`] writes it.
+#[must_use]
+pub fn timestamp_text(micros: i64) -> String {
+    text(|out| write_timestamp(micros, out))
+}
+
+/// A timestamp with all six digits: `2013-01-31T05:06:07.000008Z`.
+pub(crate) fn full_timestamp_text(micros: i64) -> String {
+    text(|out| {
+        write_instant(micros, out)?;
+        write!(out, ".{:06}Z", micros.rem_euclid(SECOND_US))
+    })
+}
+
+/// What is written, which cannot fail.
+fn text(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
+    let mut text = String::new();
+    let _ = write(&mut text);
+    text
+}
+
+/// Down to the second.
+fn write_instant(micros: i64, out: &mut impl Write) -> fmt::Result {
+    write_civil(micros.div_euclid(DAY_US), out)?;
+    let second = micros.rem_euclid(DAY_US) / SECOND_US;
+    write!(out, "T{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)
+}
+
+struct Instant {
+    micros: i64,
+    is_exact: bool,
+}
+
+fn instant(text: &str) -> Option<Instant> {
+    let mut rest = Digits(text.as_bytes());
+    let days = rest.date()?;
+    rest.one_of(b"Tt ")?;
+    let hour = rest.number(2, 2)?;
+    rest.one_of(b":")?;
+    let minute = rest.number(2, 2)?;
+    rest.one_of(b":")?;
+    let second = rest.number(2, 2)?;
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let (micros, is_whole) = rest.fraction_micros()?;
+    let offset_minutes = rest.offset_minutes()?;
+    if !rest.0.is_empty() {
+        return None;
+    }
+    let time = (hour * 60 + minute - offset_minutes.unwrap_or(0)) * MINUTE_US + second * SECOND_US + micros;
     // The first days of the range are below it before their time of day is added.
-    i64::try_from(i128::from(days) * i128::from(DAY_US) + i128::from(time)).ok()
+    let micros = i64::try_from(i128::from(days) * i128::from(DAY_US) + i128::from(time)).ok()?;
+    Some(Instant { micros, is_exact: is_whole && offset_minutes.is_some() })
 }
 
-fn format_days(days: i64) -> String {
+fn write_civil(days: i64, out: &mut impl Write) -> fmt::Result {
     let (year, month, day) = civil_from_days(days);
     match year {
-        0..=9_999 => format!("{year:04}-{month:02}-{day:02}"),
-        _ => format!("{year:+05}-{month:02}-{day:02}"),
+        0..=9_999 => write!(out, "{year:04}-{month:02}-{day:02}"),
+        _ => write!(out, "{year:+05}-{month:02}-{day:02}"),
     }
 }
 
 /// Year, month and day of a day since 1970-01-01.
-pub(crate) fn civil_from_days(days: i64) -> (i64, i64, i64) {
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS;
     let (cycle, day_of_cycle) = (days.div_euclid(CYCLE_DAYS), days.rem_euclid(CYCLE_DAYS));
     let year_of_cycle =
@@ -87,7 +139,7 @@ pub(crate) fn civil_from_days(days: i64) -> (i64, i64, i64) {
 }
 
 /// The day since 1970-01-01 of a date that exists.
-pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (cycle, year_of_cycle) = (year.div_euclid(400), year.rem_euclid(400));
     let month_from_march = if month > 2 { month - 3 } else { month + 9 };
@@ -96,52 +148,69 @@ pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     cycle * CYCLE_DAYS + day_of_cycle - EPOCH_DAYS
 }
 
-/// What is left of the text.
-struct Scan<'t>(&'t str);
+/// What is left to read.
+struct Digits<'t>(&'t [u8]);
 
-impl Scan<'_> {
-    /// The day since 1970-01-01.
+impl Digits<'_> {
+    /// `2013-01-31`, as days since the epoch.
     fn date(&mut self) -> Option<i64> {
-        let sign = self.one_of(&['+', '-']);
-        let digits = self.0.bytes().take_while(u8::is_ascii_digit).count();
-        // The largest year of a 32-bit day has seven digits.
-        let plain = (4..=7).contains(&digits) && (sign.is_some() || digits == 4);
-        let year = if plain {
-            self.number(digits, 0..=9_999_999)?
-        } else {
-            return None;
+        let year = match self.one_of(b"+-") {
+            Some(b'-') => -self.number(4, 7)?,
+            Some(_) => self.number(4, 7)?,
+            None => self.number(4, 4)?,
         };
-        let year = if sign == Some('-') { -year } else { year };
-        self.one_of(&['-'])?;
-        let month = self.number(2, 1..=12)?;
-        self.one_of(&['-'])?;
-        let day = self.number(2, 1..=31)?;
+        self.one_of(b"-")?;
+        let month = self.number(2, 2)?;
+        self.one_of(b"-")?;
+        let day = self.number(2, 2)?;
         let days = days_from_civil(year, month, day);
+        // A day that is not in its month comes back as another one.
         (civil_from_days(days) == (year, month, day)).then_some(days)
     }
 
-    /// One to six digits after the point, as microseconds.
-    fn fraction(&mut self) -> Option<i64> {
-        let digits = self.0.bytes().take_while(u8::is_ascii_digit).count();
-        let fraction = if (1..=6).contains(&digits) {
-            self.number(digits, 0..=999_999)?
-        } else {
-            return None;
-        };
-        Some(fraction * 10_i64.pow(6 - digits as u32))
-    }
-
-    fn number(&mut self, digits: usize, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
-        let (number, rest) = self.0.split_at_checked(digits)?;
-        number.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
+    /// Microseconds, and whether nothing was cut.
+    fn fraction_micros(&mut self) -> Option<(i64, bool)> {
+        if self.one_of(b".").is_none() {
+            return Some((0, true));
+        }
+        let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (fraction, rest) = self.0.split_at(digits);
         self.0 = rest;
-        number.parse().ok().filter(|number| range.contains(number))
+        let cut = fraction.get(..digits.min(6)).filter(|cut| !cut.is_empty())?;
+        let value = cut.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+        Some(((cut.len()..6).fold(value, |value, _| value * 10), digits <= 6))
     }
 
-    fn one_of(&mut self, wanted: &[char]) -> Option<char> {
-        let mut chars = self.0.chars();
-        let first = chars.next().filter(|c| wanted.contains(c))?;
-        self.0 = chars.as_str();
-        Some(first)
+    /// `Z` or `+01:00`; None: there is nothing.
+    fn offset_minutes(&mut self) -> Option<Option<i64>> {
+        let sign = match self.one_of(b"Zz+-") {
+            None => return Some(None),
+            Some(b'+') => 1,
+            Some(b'-') => -1,
+            Some(_) => return Some(Some(0)),
+        };
+        let hours = self.number(2, 2)?;
+        self.one_of(b":")?;
+        let minutes = self.number(2, 2)?;
+        (hours <= 23 && minutes <= 59).then_some(Some(sign * (hours * 60 + minutes)))
+    }
+
+    fn one_of(&mut self, bytes: &[u8]) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        bytes.contains(first).then(|| {
+            self.0 = rest;
+            *first
+        })
+    }
+
+    /// A number of `least` to `most` digits.
+    fn number(&mut self, least: usize, most: usize) -> Option<i64> {
+        let digits = self.0.iter().take(most).take_while(|byte| byte.is_ascii_digit()).count();
+        if digits < least {
+            return None;
+        }
+        let (number, rest) = self.0.split_at(digits);
+        self.0 = rest;
+        Some(number.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0')))
     }
 }

@@ -21,10 +21,13 @@ mod key;
 mod packed;
 mod schema;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use calendar::{civil_from_days, days_from_civil, format_timestamp};
+pub(crate) use calendar::{full_timestamp_text, parse_date, write_date, write_timestamp};
+pub use calendar::{parse_timestamp, timestamp_text};
 pub use cast::{cast_batch, widens};
 pub use error::{BadRow, CastError, EncodeError, FramingError, JsonError, RowFault, SchemaError};
 pub use evolution::{ConversionError, Difference, Evolution, FieldChange, Obstacle, RowConversion};

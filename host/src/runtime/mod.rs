@@ -34,7 +34,9 @@ mod random;
 mod state_host;
 mod wasi;
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+#[cfg(any(test, fuzzing))]
 mod testing;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,8 @@
 
 use super::engine::Metering;
 use super::limits::Limits;
-use super::testing::{grouped, open, open_as, processor, query};
+use super::testing::grouped;
+use super::testing::guests::{open, open_as, processor, query};
 use crate::engine::operator::{Operator, OperatorError};
 
 const INPUT_ROWS: &str =

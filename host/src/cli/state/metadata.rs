@@ -8,10 +8,10 @@ use super::super::Format;
 use super::super::listing::plain;
 use super::super::output;
 use super::{instant, query_failed};
-use crate::connect::timestamp_text;
 use crate::engine::commit::StepCommit;
 use crate::engine::history::Retained;
 use crate::engine::view::QueryView;
+use crate::record::timestamp_text;
 
 /// Prints all of it.
 pub(super) fn show(query: &QueryView, path: &Path, format: Format) -> anyhow::Result<()> {

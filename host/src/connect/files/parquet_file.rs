@@ -170,13 +170,14 @@ fn wanted_columns(schema: &arrow_schema::Schema, wanted: &Schema) -> Vec<usize> 
 
 /// The row groups that have rows from this one on, and the rows in those before.
 fn row_groups_from(metadata: &ParquetMetaData, row: u64) -> (Vec<usize>, u64) {
-    let mut rows_before = 0;
+    let mut rows_before = 0_u64;
     for (index, group) in metadata.row_groups().iter().enumerate() {
         let rows = u64::try_from(group.num_rows()).unwrap_or_default();
-        if rows_before + rows > row {
+        let rows_with = rows_before.saturating_add(rows);
+        if rows_with > row {
             return ((index..metadata.num_row_groups()).collect(), rows_before);
         }
-        rows_before += rows;
+        rows_before = rows_with;
     }
     (Vec::new(), row)
 }
@@ -188,7 +189,7 @@ fn row_bytes(metadata: &ParquetMetaData, columns: &[usize], rows: u64) -> u64 {
         let chunks = group.columns().iter().enumerate();
         chunks.filter(|(leaf, _)| leaves(leaf)).map(|(_, chunk)| u64::try_from(chunk.uncompressed_size()).unwrap_or(0))
     });
-    sizes.sum::<u64>().div_ceil(rows.max(1)).max(1)
+    sizes.fold(0, u64::saturating_add).div_ceil(rows.max(1)).max(1)
 }
 
 /// The row for a person: `column=value, ...`

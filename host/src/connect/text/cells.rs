@@ -14,8 +14,8 @@ use arrow_array::{
 use arrow_cast::base64::{BASE64_STANDARD, Engine};
 use arrow_schema::DataType;
 
-use super::instant::{write_date, write_timestamp};
 use super::scalar::{write_decimal, write_float};
+use crate::record::{write_date, write_timestamp};
 
 /// An array by its type.
 #[derive(Debug)]

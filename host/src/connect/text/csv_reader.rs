@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use arrow_schema::Fields;
 
+use super::decoder::is_blank;
 use super::scalar::push_text;
 use super::table::{RowFault, Table};
 
@@ -24,6 +25,13 @@ pub struct CsvDialect {
 impl Default for CsvDialect {
     fn default() -> Self {
         Self { delimiter: b',', null_value: None, header: CsvHeader::FirstRow }
+    }
+}
+
+impl CsvDialect {
+    /// Whether a NULL is written as nothing that can be seen.
+    pub(crate) fn null_is_blank(&self) -> bool {
+        self.null_value.as_deref().is_none_or(|text| is_blank(text.as_bytes()))
     }
 }
 
@@ -45,6 +53,11 @@ pub(crate) struct CsvReader {
 }
 
 impl CsvReader {
+    /// What stands between the fields.
+    pub(crate) fn delimiter(&self) -> u8 {
+        self.dialect.delimiter
+    }
+
     /// For rows below a header.
     ///
     /// # Errors

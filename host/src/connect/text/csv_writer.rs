@@ -1,7 +1,7 @@
 //! Arrow batches into CSV, the same bytes for the same rows.
 //!
-//! A field is quoted if it holds the delimiter, a quote or a line end, if it is the empty string, or if it would read as
-//! NULL; NULL is the null value of the settings, else nothing. Rows end with a line feed.
+//! A field is quoted if it holds the delimiter, a quote or a line end, if it is empty or blank, if it begins with a byte order
+//! mark, or if it would read as NULL; NULL is the null value of the settings, else nothing. Rows end with a line feed.
 
 use std::fmt;
 
@@ -10,6 +10,7 @@ use arrow_schema::Schema;
 
 use super::cells::Cells;
 use super::csv_reader::CsvDialect;
+use super::decoder::{is_blank, without_mark};
 
 /// Appends the row of column names.
 ///
@@ -54,8 +55,10 @@ fn write_cell(cells: &Cells<'_>, row: usize, dialect: &CsvDialect, text: &mut St
 
 fn write_field(field: &str, dialect: &CsvDialect, out: &mut String) {
     let special = |byte: u8| matches!(byte, b'"' | b'\n' | b'\r') || byte == dialect.delimiter;
-    let plain = !field.is_empty() && dialect.null_value.as_deref() != Some(field) && !field.bytes().any(special);
-    if plain {
+    let reads_otherwise = is_blank(field.as_bytes())
+        || without_mark(field.as_bytes()).len() < field.len()
+        || dialect.null_value.as_deref() == Some(field);
+    if !reads_otherwise && !field.bytes().any(special) {
         out.push_str(field);
         return;
     }

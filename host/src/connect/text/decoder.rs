@@ -89,6 +89,17 @@ enum RowFormat {
     Csv(CsvReader),
 }
 
+impl RowFormat {
+    /// Whether a blank row has fields nevertheless: a blank may be what stands between them.
+    fn has_fields(&self, blank: &[u8]) -> bool {
+        match self {
+            Self::Json(_) => false,
+            Self::CsvAbove(dialect) => blank.contains(&dialect.delimiter),
+            Self::Csv(reader) => blank.contains(&reader.delimiter()),
+        }
+    }
+}
+
 impl TextDecoder {
     /// At the start of a stream; `origin` names it in rejected rows. None: a type is not canonical.
     pub(crate) fn new(format: &TextFormat, columns: Columns, origin: Arc<str>) -> Option<Self> {
@@ -126,7 +137,7 @@ impl TextDecoder {
     /// Arrow's, which would be a defect.
     pub(crate) fn read(&mut self, row: RawRow<'_>, number: u64, slice: &mut Slice) -> Result<bool, ArrowError> {
         let content = if number == 1 { without_mark(row.content()) } else { row.content() };
-        if content.iter().all(u8::is_ascii_whitespace) {
+        if is_blank(content) && !self.format.has_fields(content) {
             return Ok(false);
         }
         let result = match &mut self.format {
@@ -224,6 +235,11 @@ fn too_long(row: RawRow<'_>) -> RowFault {
         code: ROW_TOO_LONG,
         reason: format!("the row has {} bytes; at most {ROW_BYTES_MAX} are read", row.stream_bytes),
     }
+}
+
+/// Whether a row is nothing but blanks: it does not count.
+pub(crate) fn is_blank(row: &[u8]) -> bool {
+    row.iter().all(u8::is_ascii_whitespace)
 }
 
 /// Drops the byte order mark that some programs put in front of UTF-8.

@@ -15,8 +15,7 @@ use serde_json::Value;
 
 use super::csv_reader::{CsvDialect, CsvHeader, header_names, values};
 use super::decoder::{TextFormat, without_mark};
-use super::instant::parse_timestamp;
-use crate::record::{DataType, Field, Schema, SchemaError};
+use crate::record::{COLUMNS_MAX, DataType, Field, Schema, SchemaError, parse_timestamp};
 
 /// Why no schema was found.
 #[derive(Debug, thiserror::Error)]
@@ -107,9 +106,12 @@ struct Members(Vec<(String, Seen)>);
 
 impl Members {
     fn see(&mut self, name: &str, seen: Seen) {
+        let is_full = self.0.len() > COLUMNS_MAX;
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) => *known = std::mem::take(known).and(seen),
-            None => self.0.push((name.to_owned(), seen)),
+            // One too many is enough for the schema to be refused, and more would cost their square.
+            None if !is_full => self.0.push((name.to_owned(), seen)),
+            None => {}
         }
     }
 
@@ -226,13 +228,15 @@ mod tests {
     }
 
     #[test]
-    fn without_columns_there_is_no_schema() {
+    fn without_columns_or_with_too_many_there_is_no_schema() {
+        let too_many = (0..=COLUMNS_MAX).map(|number| format!("c{number}")).collect::<Vec<_>>().join(",");
         for (format, rows) in [
             (TextFormat::JsonLines, vec![]),
             (TextFormat::JsonLines, vec!["{}", "1"]),
             (TextFormat::Csv(CsvDialect::default()), vec![]),
             (TextFormat::Csv(CsvDialect { header: CsvHeader::None, ..CsvDialect::default() }), vec!["1"]),
             (TextFormat::Csv(CsvDialect::default()), vec!["a,A"]),
+            (TextFormat::Csv(CsvDialect::default()), vec![&too_many]),
         ] {
             assert!(infer_schema(&format, rows.iter().map(|row: &&str| row.as_bytes())).is_err(), "{rows:?}");
         }

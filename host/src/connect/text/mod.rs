@@ -26,7 +26,6 @@ mod csv_writer;
 mod decoder;
 mod framing;
 mod infer;
-mod instant;
 mod json_reader;
 mod json_scan;
 mod json_writer;
@@ -39,7 +38,6 @@ pub use decoder::TextFormat;
 pub(crate) use decoder::{Columns, TextDecoder, without_mark};
 pub(crate) use framing::{EXCERPT_BYTES_MAX, RawRow, RowCutter};
 pub(crate) use infer::{InferError, infer_schema};
-pub use instant::{parse_timestamp, timestamp_text};
 pub(crate) use json_writer::write_batch as write_json_lines;
 pub(crate) use table::{NULL_IN_NOT_NULL_COLUMN, WRONG_TYPE};
 

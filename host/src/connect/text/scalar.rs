@@ -7,8 +7,8 @@ use arrow_cast::base64::{BASE64_STANDARD, Engine};
 use arrow_schema::DataType;
 
 use super::column::Column;
-use super::instant::{parse_date, parse_timestamp};
 use super::table::RowFault;
+use crate::record::{parse_date, parse_timestamp};
 
 /// Appends the value that `text` is in the type of the column, or a placeholder if it is none.
 ///

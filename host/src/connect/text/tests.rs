@@ -80,6 +80,21 @@ fn blank_rows_do_not_count_and_rows_keep_their_numbers() {
 }
 
 #[test]
+fn blanks_and_marks_of_values_are_not_those_of_the_text() {
+    let tabs = CsvDialect { delimiter: b'\t', ..CsvDialect::default() };
+    for (dialect, ddl, text) in [
+        (CsvDialect::default(), "s STRING NOT NULL", "s\n\"\"\n\" \"\n\"\u{feff}x\"\n"),
+        (CsvDialect::default(), "`\u{feff}s` STRING NOT NULL", "\"\u{feff}s\"\nx\n"),
+        (tabs, "s STRING, t STRING", "s\tt\n\t\n\" \"\t\" \"\n"),
+    ] {
+        let slice = read(&TextFormat::Csv(dialect.clone()), ddl, text.as_bytes());
+        assert_eq!(slice.rejected, []);
+        assert_eq!(slice.rows() as usize, text.lines().count() - 1, "{text}");
+        assert_eq!(csv(&slice.batches[0], &dialect), text);
+    }
+}
+
+#[test]
 fn a_map_with_a_key_twice_is_rejected_in_its_place() {
     let lines = [
         r#"{"m":{"a":1,"b":2}}"#,

@@ -22,6 +22,8 @@ use std::sync::Arc;
 use crate::disk::{Disk, create_dir_durably};
 
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod manifest;
 mod metadata;
 mod programs;

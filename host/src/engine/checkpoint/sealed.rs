@@ -47,7 +47,7 @@ pub(super) fn unseal<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Defect> {
 }
 
 /// Does not depend on spaces or the order of fields.
-fn checksum(object: &Map<String, Value>) -> serde_json::Result<String> {
+pub(super) fn checksum(object: &Map<String, Value>) -> serde_json::Result<String> {
     let mut fields: Vec<_> = object.iter().collect();
     fields.sort_by_key(|(name, _)| *name);
     Ok(format!("{:016x}", xxh3_64(&serde_json::to_vec(&fields)?)))

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use arrow_cast::base64::{BASE64_STANDARD, Engine};
 use serde_json::Value;
 
-use super::super::calendar::{parse_date, parse_timestamp};
+use super::super::calendar::{parse_date, parse_exact_timestamp};
 use super::super::error::JsonError;
 use super::super::packed::RowLayout;
 use super::super::packed::cell::{Zero, double_slot, push_decimal_part};
@@ -111,7 +111,7 @@ fn slot_of(json: &Value, data_type: &DataType, zero: Zero) -> Result<u64, JsonEr
             days.map(|days| i64::from(days).cast_unsigned()).ok_or_else(|| expected("a date like \"2013-01-31\"", json))
         }
         DataType::Timestamp => {
-            let micros = json.as_str().and_then(parse_timestamp);
+            let micros = json.as_str().and_then(parse_exact_timestamp);
             micros.map(i64::cast_unsigned).ok_or_else(|| expected("a time like \"2013-01-31T05:06:07.000008Z\"", json))
         }
         DataType::Decimal { precision, scale } => {

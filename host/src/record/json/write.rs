@@ -3,7 +3,7 @@
 use arrow_cast::base64::{BASE64_STANDARD, Engine};
 use serde_json::{Map, Value};
 
-use super::super::calendar::{format_date, format_timestamp};
+use super::super::calendar::{date_text, full_timestamp_text};
 use super::super::error::RowFault;
 use super::super::packed::RowLayout;
 use super::super::packed::cell::{
@@ -45,8 +45,8 @@ fn cell_value(reader: &mut RowReader<'_>, column: usize, data_type: &DataType) -
         DataType::BigInt => Value::from(slot.cast_signed()),
         DataType::Float => float_to_json(read_float(slot, Zero::Signed)?),
         DataType::Double => double_to_json(read_double(slot, Zero::Signed)?),
-        DataType::Date => Value::from(format_date(read_integer(slot)?)),
-        DataType::Timestamp => Value::from(format_timestamp(slot.cast_signed())),
+        DataType::Date => Value::from(date_text(read_integer(slot)?)),
+        DataType::Timestamp => Value::from(full_timestamp_text(slot.cast_signed())),
         DataType::Decimal { precision, scale } if *precision <= SLOT_DECIMAL_PRECISION_MAX => {
             Value::from(decimal_to_text(read_slot_decimal(slot, *precision)?, *scale))
         }

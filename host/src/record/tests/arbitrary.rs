@@ -5,7 +5,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::calendar::{format_date, format_timestamp};
+use super::super::calendar::{date_text, full_timestamp_text};
 use super::super::json::row_from_json;
 use super::super::schema::holds_map;
 use super::super::{DataType, Field, RowLayout, Schema};
@@ -100,8 +100,8 @@ fn value(data_type: &DataType) -> BoxedStrategy<Value> {
         DataType::Decimal { precision, scale } => decimal(*precision, usize::from(*scale)).boxed(),
         DataType::String => "\\PC{0,12}".prop_map(Value::from).boxed(),
         DataType::Binary => vec(any::<u8>(), 0..12).prop_map(|bytes| json!(BASE64_STANDARD.encode(bytes))).boxed(),
-        DataType::Date => any::<i32>().prop_map(|days| json!(format_date(days))).boxed(),
-        DataType::Timestamp => any::<i64>().prop_map(|micros| json!(format_timestamp(micros))).boxed(),
+        DataType::Date => any::<i32>().prop_map(|days| json!(date_text(days))).boxed(),
+        DataType::Timestamp => any::<i64>().prop_map(|micros| json!(full_timestamp_text(micros))).boxed(),
         DataType::Array(element) => vec(nullable(element), 0..4).prop_map(Value::Array).boxed(),
         DataType::Map(key, of) if **key == DataType::String => btree_map("[a-c]{0,3}", nullable(of), 0..4)
             .prop_map(|entries| Value::Object(entries.into_iter().collect()))

@@ -1,6 +1,7 @@
 //! Specification of rows: by example, by property, and by the test vectors that every SDK runs.
 
 mod arbitrary;
+mod calendar;
 mod casts;
 mod ddl;
 mod evolution;

@@ -4,37 +4,15 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::failure::{Fault, Violation};
-use super::super::testing::{grouped, output, row, schema, session, variable};
+use super::super::testing::{batch, row};
 use super::*;
-use crate::engine::operator::OperatorPlan;
-use crate::record::{RowLayout, push_row};
+use crate::record::push_row;
 
 const VALUE: u32 = 0;
 const LIST: u32 = 1;
 const MAP: u32 = 2;
 /// The one group in hand.
 const GROUP: u32 = 0;
-
-/// A batch in `handle-input-rows` with one group in hand.
-fn batch(time_mode: TimeMode) -> Batch {
-    let variables =
-        vec![variable("v", VariableKind::Value), variable("l", VariableKind::List), variable("m", VariableKind::Map)];
-    let plan = OperatorPlan {
-        output: schema("n BIGINT"),
-        columns: schema("n BIGINT"),
-        initial_state: None,
-        key: schema("key STRING"),
-        prefetch: vec![],
-        variables,
-        dropped_variables: vec![],
-    };
-    let mut batch = Batch::new(&plan, time_mode, session(&plan.variables), output(), 64).unwrap();
-    batch.feed.open_rows(grouped(&[("x", &[1])]), &RowLayout::new(&plan.columns)).unwrap();
-    let Batch { feed, session, .. } = &mut batch;
-    feed.begin_call(session).unwrap();
-    feed.next(session).unwrap().unwrap();
-    batch
-}
 
 fn op(code: u32, variable: u32, payload: &[u8]) -> Vec<u8> {
     let mut op = Vec::new();

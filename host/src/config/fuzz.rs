@@ -1,0 +1,23 @@
+//! Query files and clock files.
+
+#![allow(clippy::unwrap_used, reason = "a fuzzer is told by a panic")]
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::tables::TriggerConfig;
+use super::{QueryConfig, read_clock};
+
+/// A file that is read as a query, as a clock, and as a trigger.
+pub(crate) fn query_files(bytes: &[u8]) {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("query.toml");
+    fs::write(&file, bytes).unwrap();
+    match QueryConfig::load(Some(&file), toml::Table::new()) {
+        Ok(config) => assert!(config.settings().workers > 0),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    let _ = read_clock(&file);
+    let _ = std::str::from_utf8(bytes).map(str::parse::<TriggerConfig>);
+}
