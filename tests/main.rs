@@ -15,6 +15,7 @@
 mod bad_input;
 mod cli;
 mod conformance;
+mod copies;
 mod durability;
 mod event_time;
 mod examples;

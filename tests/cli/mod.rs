@@ -39,9 +39,10 @@ fn two_runs_give_identical_files() {
 
 #[test]
 fn every_command_teaches_with_examples() {
-    for command in ["run", "inspect", "state", "replay", "rollback"] {
+    for command in ["run", "inspect", "state", "replay", "rollback", "fork"] {
         let said = succeed(tidemill().args([command, "--help"]));
-        assert!(said.out.contains("Examples:\n  tidemill ") && said.out.contains(&format!("  tidemill {command} ")));
+        let example = format!("\n  tidemill {command} ");
+        assert!(said.out.contains("Examples:\n  ") && said.out.contains(&example), "{}", said.out);
     }
 }
 

@@ -2,6 +2,7 @@
 //! `output` and nowhere else.
 
 mod build;
+mod fork;
 mod inspect;
 mod interrupt;
 mod listing;
@@ -57,6 +58,7 @@ enum Command {
     State(state::StateArgs),
     Replay(Box<replay::ReplayArgs>),
     Rollback(rollback::RollbackArgs),
+    Fork(fork::ForkArgs),
 }
 
 /// Runs the command line and answers with the process's exit code.
@@ -79,6 +81,7 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::Replay(args) => replay::run(&args, format, environment),
         Command::State(args) => state::run(&args, format),
         Command::Rollback(args) => rollback::run(&args, format),
+        Command::Fork(args) => fork::run(&args, format),
         Command::Build(args) => {
             let report = build::build(&args, environment.cache_dir.as_deref())
                 .map_err(|error| output::Coded::wrap(error.code(), error))?;

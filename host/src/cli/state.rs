@@ -5,6 +5,7 @@ mod export;
 mod metadata;
 mod rows;
 mod target;
+mod verify;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,7 @@ Examples:
   tidemill state checkpoint changes count --from 40 --to 41
   tidemill state checkpoint export --file state.parquet
   tidemill state checkpoint metadata
+  tidemill state checkpoint verify
   tidemill state checkpoint --step sessions list
 
 A key is a JSON object with the columns that the query groups by; `metadata` shows them. Rows come in the order of the \
@@ -119,6 +121,9 @@ enum Look {
         #[arg(long, value_name = "JSON")]
         key: Option<String>,
     },
+    /// Read all of a stopped query's checkpoint: log, snapshots and state against their checksums and each other. Exits with
+    /// 1 if something is not as it was written
+    Verify,
     /// The query itself: identity, position, time, what is retained
     Metadata,
 }
@@ -156,6 +161,9 @@ impl Unknown {
 /// Runs the command.
 pub(super) fn run(args: &StateArgs, format: Format) -> anyhow::Result<u8> {
     refuse_conflicts(args)?;
+    if let Look::Verify = args.look {
+        return verify::run(&args.checkpoint, scratch(args.scratch.as_deref())?.path(), format);
+    }
     let mut query = QueryView::open(Arc::new(RealDisk), &args.checkpoint).map_err(query_failed)?;
     if let Look::Metadata = args.look {
         metadata::show(&query, &args.checkpoint, format)?;
@@ -193,7 +201,7 @@ pub(super) fn run(args: &StateArgs, format: Format) -> anyhow::Result<u8> {
             let key = key.as_ref().map(|key| state.parse_key(key)).transpose()?;
             state.timers(key.as_deref().map(GroupingKey::new))?;
         }
-        Look::Metadata => {}
+        Look::Metadata | Look::Verify => {}
     }
     Ok(0)
 }
@@ -219,8 +227,10 @@ fn refuse_conflicts(args: &StateArgs) -> anyhow::Result<()> {
     let conflict = match &args.look {
         Look::Changes { .. } if args.batch.is_some() => Some(("changes", "--batch")),
         Look::Changes { from, to: Some(to), .. } if from > to => Some(("--from", "an earlier --to")),
-        Look::Metadata if args.batch.is_some() => Some(("metadata", "--batch")),
-        Look::Metadata | Look::List if args.file.is_some() => Some(("metadata or list", "--file")),
+        Look::Metadata | Look::Verify if args.batch.is_some() => Some(("metadata or verify", "--batch")),
+        Look::Metadata | Look::Verify | Look::List if args.file.is_some() => {
+            Some(("list, metadata or verify", "--file"))
+        }
         _ => None,
     };
     conflict.map_or(Ok(()), |(one, other)| Err(Unknown::Conflict(one, other).coded()))

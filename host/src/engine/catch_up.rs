@@ -74,6 +74,8 @@ pub(super) fn refuse_pending(
 ) -> Result<(), QueryError> {
     let Some(last) = history.last.as_ref().filter(|_| last_run == LastRun::Cut) else { return Ok(()) };
     match last.sink(role) {
+        // What the query gave that this one was forked from is not missed.
+        Some(_) if history.forked_after >= Some(last.batch_id) => Ok(()),
         Some(part) if part.sink != now && part.staged != StagedAt::Nowhere => {
             Err(QueryError::SinkPending { batch_id: last.batch_id, before: part.sink.clone(), now: now.to_owned() })
         }

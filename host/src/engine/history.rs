@@ -30,6 +30,8 @@ pub struct Retained {
 pub struct History {
     reader: LogReader,
     records: Vec<RecordRef>,
+    /// Up to this batch another query ran, of whose checkpoint this is a copy. Sinks were given those batches by that.
+    pub forked_after: Option<u64>,
     /// Where the query stands.
     pub head: Head,
     /// Retained batches, oldest first, those included that a rollback took back.
@@ -58,8 +60,8 @@ impl History {
         checkpoint: &Checkpoint,
         watermark: Option<&WatermarkSettings>,
     ) -> Result<(QueryLog, Self), QueryError> {
-        let (log, records) = QueryLog::open(checkpoint.disk(), &checkpoint.log_dir(), &checkpoint.metadata().query_id)?;
-        let history = Self::read(log.reader(), records, watermark)?;
+        let (log, records) = QueryLog::open(checkpoint.disk(), &checkpoint.log_dir(), checkpoint.metadata().log_id())?;
+        let history = Self::read(checkpoint, log.reader(), records, watermark)?;
         Ok((log, history))
     }
 
@@ -68,17 +70,19 @@ impl History {
     /// # Errors
     /// As [`Self::open`].
     pub fn view(checkpoint: &Checkpoint, watermark: Option<&WatermarkSettings>) -> Result<Self, QueryError> {
-        let view = LogView::open(checkpoint.disk(), &checkpoint.log_dir(), &checkpoint.metadata().query_id)?;
-        Self::read(view.reader, view.records, watermark)
+        let view = LogView::open(checkpoint.disk(), &checkpoint.log_dir(), checkpoint.metadata().log_id())?;
+        Self::read(checkpoint, view.reader, view.records, watermark)
     }
 
     fn read(
+        checkpoint: &Checkpoint,
         reader: LogReader,
         records: Vec<RecordRef>,
         watermark: Option<&WatermarkSettings>,
     ) -> Result<Self, QueryError> {
         let (batches, rollbacks) = (Vec::new(), Vec::new());
-        let mut history = Self { reader, records, head: Head::new(watermark), batches, rollbacks, last: None };
+        let (head, forked_after) = (Head::new(watermark), checkpoint.metadata().forked_after());
+        let mut history = Self { reader, records, forked_after, head, batches, rollbacks, last: None };
         for record in history.records.clone() {
             match history.fact(&record)? {
                 Fact::Watermark(left_out) => history.head.leave_out(left_out, watermark),
@@ -181,6 +185,14 @@ impl History {
     /// whole record only.
     pub fn headers_after(&self, batch: Option<u64>) -> impl Iterator<Item = Result<CommitHeader, QueryError>> + '_ {
         self.retained_between(batch, self.now()).map(|retained| self.header(retained))
+    }
+
+    /// A retained batch, whole.
+    ///
+    /// # Errors
+    /// A log that cannot be read.
+    pub fn commit(&self, retained: &Retained) -> Result<Commit, QueryError> {
+        Commit::read(&self.reader, &retained.record)
     }
 
     /// The header of a retained batch.

@@ -5,9 +5,9 @@
 //!
 //! Read in this order: [`query`] (what a query is made of), `batch` (the main path), and then its steps: `plan`,
 //! [`route`], [`pipeline`], `handover` (to the next step), `stage`, [`commit`], `publish`, [`progress`] with [`metrics`]. [`recovery`],
-//! `rebuild` and `catch_up` bring a query back, [`rollback`] takes it to an earlier batch; [`checkpoint`] is its folder;
-//! [`trigger`] decides when batches run; [`replay`] runs committed ones again, [`view`] looks at a query from outside, and
-//! [`upgrade`] says what another version of a processor changes.
+//! `rebuild` and `catch_up` bring a query back, [`rollback`] takes it to an earlier batch, [`fork`] makes two of it;
+//! [`checkpoint`] is its folder; [`trigger`] decides when batches run; [`replay`] runs committed ones again, [`view`] looks at
+//! a query from outside, [`verify`] at every byte of it, and [`upgrade`] says what another version of a processor changes.
 
 mod batch;
 mod catch_up;
@@ -15,6 +15,7 @@ pub mod checkpoint;
 pub mod commit;
 pub mod error;
 pub mod faults;
+pub mod fork;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod handover;
@@ -44,5 +45,6 @@ mod stage;
 mod step_done;
 pub mod trigger;
 pub mod upgrade;
+pub mod verify;
 pub mod view;
 pub mod watermark;

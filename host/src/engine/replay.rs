@@ -208,7 +208,9 @@ impl Replay<'_> {
             None => self.prepare(header, sources, store)?,
         };
         for (pipeline, recorded) in prepared.steps.iter_mut().zip(&header.steps) {
-            Arc::make_mut(&mut pipeline.info).run_id.clone_from(&header.run_id);
+            let info = Arc::make_mut(&mut pipeline.info);
+            info.run_id.clone_from(&header.run_id);
+            self.checkpoint.metadata().query_id_of(header.batch_id).clone_into(&mut info.query_id);
             pipeline.output_limits = recorded.output_limits;
             pipeline.state_limits = recorded.state_limits;
         }

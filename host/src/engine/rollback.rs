@@ -235,7 +235,7 @@ impl Undoing {
                 generation: rollback.generation,
                 superseded: superseded.iter().map(|retained| retained.batch_id).collect(),
                 next_batch: rollback.head.next_batch(),
-                sinks: given(&superseded, rollback.published),
+                sinks: given(&superseded, history.forked_after, rollback.published),
                 sources: taken(history, &superseded)?,
             },
             sinks: Vec::new(),
@@ -319,9 +319,10 @@ fn before(rollback: &Rollback) -> Moment {
 }
 
 /// What batches gave to sinks.
-fn given(superseded: &[&Retained], published: PublishedRows) -> Vec<SinkRolledBack> {
+fn given(superseded: &[&Retained], forked_after: Option<u64>, published: PublishedRows) -> Vec<SinkRolledBack> {
     let mut sinks: Vec<SinkRolledBack> = Vec::new();
-    for retained in superseded {
+    // What was published before a fork is not the query's to take back.
+    for retained in superseded.iter().filter(|retained| Some(retained.batch_id) > forked_after) {
         for part in retained.sinks().iter().filter(|part| part.staged != StagedAt::Nowhere) {
             let known = sinks.iter_mut().find(|known| known.role == part.role && known.sink == part.sink);
             match known {

@@ -41,6 +41,7 @@ pub fn plan(
         seed: settings.seed.unwrap_or_default(),
         key_groups: settings.key_groups,
         created_by: env!("CARGO_PKG_VERSION").to_owned(),
+        forks: Vec::new(),
     };
     let chain = chain(settings, operators, schemas, &metadata)?;
     declare_variables(&chain, &MemoryStore::new())?;

@@ -14,6 +14,7 @@
 
 mod catalog;
 mod changes;
+mod check;
 mod codec;
 mod due;
 mod error;
@@ -32,6 +33,7 @@ mod tests;
 
 pub use catalog::{Catalog, CatalogVariable, Dropped, Resolution};
 pub use changes::{Change, Changes, Operation};
+pub use check::{Checked, check_store, digest_store};
 pub use due::DueIndex;
 pub use error::StateError;
 pub use evolution::{Outlook, VariableOutlook};

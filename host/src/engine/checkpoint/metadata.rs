@@ -25,6 +25,19 @@ pub struct Metadata {
     pub key_groups: u16,
     /// Version of the program that made the checkpoint.
     pub created_by: String,
+    /// What it was a copy of, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forks: Vec<Fork>,
+}
+
+/// A copy of a checkpoint got a query id of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fork {
+    /// The id before.
+    pub query_id: String,
+    /// The last batch that ran under it; what it published is no business of the copy.
+    pub last_batch: Option<u64>,
 }
 
 /// What a checkpoint is made with, if it is new.
@@ -67,11 +80,46 @@ impl Metadata {
             seed: new.seed.unwrap_or_else(random_u64),
             key_groups: new.key_groups.max(1),
             created_by: env!("CARGO_PKG_VERSION").into(),
+            forks: Vec::new(),
         };
-        let written = sealed::seal(&metadata)
+        metadata.write(disk, checkpoint)?;
+        Ok(metadata)
+    }
+
+    /// The same with a query id of its own from the next batch on, durably.
+    pub(super) fn fork(
+        &self,
+        disk: &dyn Disk,
+        checkpoint: &Path,
+        last_batch: Option<u64>,
+    ) -> Result<Self, CheckpointError> {
+        let mut metadata = self.clone();
+        let query_id = std::mem::replace(&mut metadata.query_id, random_id());
+        metadata.forks.push(Fork { query_id, last_batch });
+        metadata.write(disk, checkpoint)?;
+        Ok(metadata)
+    }
+
+    fn write(&self, disk: &dyn Disk, checkpoint: &Path) -> Result<(), CheckpointError> {
+        let written = sealed::seal(self)
             .map_err(std::io::Error::other)
             .and_then(|bytes| write_durably(disk, &checkpoint.join(METADATA), &bytes));
-        written.map_err(|source| CheckpointError::Disk { path: checkpoint.to_owned(), source })?;
-        Ok(metadata)
+        written.map_err(|source| CheckpointError::Disk { path: checkpoint.to_owned(), source })
+    }
+
+    /// The id that the segments of the log carry: that of the query that began it.
+    pub fn log_id(&self) -> &str {
+        self.forks.first().map_or(&self.query_id, |first| &first.query_id)
+    }
+
+    /// The id that a batch ran under.
+    pub fn query_id_of(&self, batch_id: u64) -> &str {
+        let fork = self.forks.iter().find(|fork| fork.last_batch >= Some(batch_id));
+        fork.map_or(&self.query_id, |fork| &fork.query_id)
+    }
+
+    /// The last batch that ran under another id.
+    pub fn forked_after(&self) -> Option<u64> {
+        self.forks.last().and_then(|fork| fork.last_batch)
     }
 }

@@ -34,7 +34,7 @@ mod staging;
 mod tests;
 
 pub use error::CheckpointError;
-pub use metadata::{Metadata, NewCheckpoint};
+pub use metadata::{Fork, Metadata, NewCheckpoint};
 pub use snapshot::{SnapshotFolder, SnapshotName};
 pub use staging::StagedFile;
 
@@ -124,6 +124,15 @@ impl Checkpoint {
             }
             Some(metadata) => Ok(Self { disk, path: path.to_owned(), metadata, is_new: false, _lock: None }),
         }
+    }
+
+    /// Gives the copy of a checkpoint that this is a query id of its own, durably; `last_batch` is the last one in its log.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn fork(&mut self, last_batch: Option<u64>) -> Result<(), CheckpointError> {
+        self.metadata = self.metadata.fork(self.disk.as_ref(), &self.path, last_batch)?;
+        Ok(())
     }
 
     /// Whether it was made just now.
