@@ -16,6 +16,7 @@ mod bad_input;
 mod cli;
 mod conformance;
 mod copies;
+mod docs;
 mod durability;
 mod event_time;
 mod examples;

@@ -108,7 +108,8 @@ fn a_power_loss_at_any_operation_leaves_the_query_where_it_was_or_where_it_shoul
     let after = place.files();
     let (mut not_yet, mut happened) = (0, 0);
     for point in 0..=recording.operations() {
-        for loss in [Loss::Unsynced, Loss::Nothing, Loss::Bytes, Loss::Random { seed: point as u64 }] {
+        let torn = if point % 2 == 0 { Loss::Bytes } else { Loss::Random { seed: point as u64 } };
+        for loss in [Loss::Unsynced, torn] {
             place.roots().into_iter().for_each(|root| fs::remove_dir_all(root).unwrap());
             recording.rebuild(point, loss, &place.roots()).unwrap();
             let at = format!("{loss:?} at operation {point}\n{}", recording.describe(point));
@@ -129,7 +130,7 @@ fn a_power_loss_at_any_operation_leaves_the_query_where_it_was_or_where_it_shoul
                 assert_eq!((again.to, again.generation), (3, 1), "{at}");
             }
             assert!(place.files() == after, "{at}");
-            if point % 5 == 0 {
+            if point % 7 == 0 {
                 place.drained();
                 assert_eq!(contents(&place.files()), before, "{at}");
                 assert_eq!(published(&place.query.bad_rows).len(), bad_files, "{at}");
