@@ -140,6 +140,18 @@ fn a_newer_version_goes_on_with_the_rows_of_an_older_one() {
 }
 
 #[test]
+fn the_state_after_an_earlier_batch_is_shown_in_the_schema_of_then() {
+    let place = Place::upgradable();
+    succeed(&mut place.tidemill("run visits-2.wasm --config query.toml"));
+    let totals = |arguments: &str| {
+        let said = succeed(&mut place.tidemill(&format!("state checkpoint scan totals -o json {arguments}")));
+        json_lines(&said.out).into_iter().find(|row| row["key"]["user"] == "bob").unwrap()["value"].take()
+    };
+    assert_eq!(totals("--batch 0"), json!({"visits": 1, "last_page": "/"}));
+    assert_eq!(totals(""), json!({"visits": 1, "ms": null}));
+}
+
+#[test]
 fn an_upgrade_is_said_once_and_only_where_it_is_one() {
     let place = Place::upgradable();
     let mut upgraded = place.tidemill("run visits-2.wasm --config query.toml");
