@@ -1,6 +1,7 @@
 //! What a query does when it cannot go on as before: other settings, other sinks, damage, a full disk, a failing sink or
 //! processor. Each gives an error with a code, and nothing is lost. In this process, over a native operator.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use tidemill_host::engine::operator::{OutputMode, TimeMode};
 use tidemill_host::engine::query::{Parts, Query, Step, StepParts};
 use tidemill_host::engine::settings::{BadRows, QuerySettings, Retention, StepSettings};
 use tidemill_host::engine::sink::{Publication, Published, Sink, SinkError};
+use tidemill_host::engine::view::QueryView;
 use tidemill_host::record::Schema;
 
 use super::native_query::{FileQuery, MemoryQuery, code, directory, drain, in_mode, settings, shown_files, step};
@@ -314,6 +316,46 @@ fn a_damaged_snapshot_is_passed_over_for_an_older_one() {
     assert_eq!(running.recovered().applied, 0, "the damaged one was made anew");
     drain(&mut running).unwrap();
     assert!(place.published() == Place::undisturbed());
+}
+
+#[test]
+fn damage_that_is_met_in_use_lets_the_next_start_take_an_older_snapshot() {
+    let place = Place::new();
+    place.first_batches(2);
+    place.first_batches(2);
+    let [older, newest] = &snapshots(&place)[..] else { panic!("there are not two snapshots") };
+    let tables = |folder: &Path| -> BTreeSet<PathBuf> {
+        let names = fs::read_dir(folder).unwrap().map(|entry| PathBuf::from(entry.unwrap().file_name()));
+        names.filter(|name| name.extension().is_some_and(|ending| ending == "sst")).collect()
+    };
+    let shared = tables(older);
+    for table in tables(newest).difference(&shared) {
+        let mut bytes = fs::read(newest.join(table)).unwrap();
+        bytes[10] ^= 1;
+        fs::write(newest.join(table), bytes).unwrap();
+    }
+
+    let used = place.open().and_then(|mut query| drain(&mut query));
+
+    assert!(["STATE_CORRUPT", "HOST_ERROR"].contains(&code(used).as_str()));
+    let mut running = place.open().unwrap();
+    assert_eq!(running.recovered().snapshot.as_deref(), older.file_name().unwrap().to_str());
+    drain(&mut running).unwrap();
+    assert!(place.published() == Place::undisturbed());
+    running.close().unwrap();
+    assert_eq!(place.open().unwrap().recovered().applied, 0, "the damaged one was made anew");
+}
+
+#[test]
+fn runs_of_one_batch_each_keep_no_more_of_the_log_than_is_retained() {
+    let mut place = Place::new();
+    place.query.settings.retention.batches = 2;
+    (0..6).for_each(|_| place.first_batches(1));
+
+    let view = QueryView::open(real(), &place.query.checkpoint).unwrap();
+
+    let retained: Vec<u64> = view.history().batches.iter().map(|batch| batch.batch_id).collect();
+    assert_eq!(retained, [3, 4, 5], "the snapshot of batch 3 reaches the two after it");
 }
 
 #[test]

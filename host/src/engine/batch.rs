@@ -167,9 +167,9 @@ fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -
     let mut meta = query.pending_meta.clone();
     for (of, slice) in &mut plan.slices {
         let (role, name, source) = query.source_identity(*of);
-        if let Some(inline) = slice.range.inline.take() {
-            input.push((sources.len() as u8, inline));
-        }
+        let inline = slice.range.inline.take();
+        let in_record = inline.is_some();
+        input.extend(inline.map(|rows| (sources.len() as u8, rows)));
         let prefix = bookkeeping_prefix(role, name);
         for (key, value) in std::mem::take(&mut slice.bookkeeping) {
             meta.push(Family::Meta, &[prefix.as_slice(), &key].concat(), value.as_deref());
@@ -182,6 +182,7 @@ fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -
             rows: slice.rows(),
             rejected: slice.rejected.len() as u64,
             bytes: slice.bytes,
+            in_record,
         });
     }
     let mut sinks = Vec::new();

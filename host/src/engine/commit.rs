@@ -109,6 +109,8 @@ pub struct SourceCommit {
     pub rejected: u64,
     /// Bytes read, decompressed.
     pub bytes: u64,
+    /// Whether the rows themselves stand in the record, since they cannot be read again.
+    pub in_record: bool,
 }
 
 /// What a source is for.

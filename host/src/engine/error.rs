@@ -191,6 +191,22 @@ impl QueryError {
         }
     }
 
+    /// Whether stored state was found damaged, at whatever depth.
+    pub(super) fn is_damage_to_state(&self) -> bool {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            let state = error.downcast_ref::<StateError>().or_else(|| match error.downcast_ref::<Self>() {
+                Some(Self::State(state)) => Some(state),
+                _ => None,
+            });
+            if let Some(StateError::Corrupt { .. }) = state {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
+
     pub(super) fn settings(code: &'static str, message: impl Into<String>) -> Self {
         Self::Settings { code, message: message.into() }
     }

@@ -99,7 +99,10 @@ impl History {
             }
         }
         // What was read from a stream stands in the record's body, which only the last batch's is needed of.
-        if let Some(last) = history.batches.last().filter(|_| !history.ends_with_rollback()) {
+        let in_record = |header: &CommitHeader| header.sources.iter().any(|source| source.in_record);
+        if let Some(last) = history.batches.last().filter(|_| !history.ends_with_rollback())
+            && history.last.as_ref().is_some_and(in_record)
+        {
             history.head.read_up_to(&Commit::read(&history.reader, &last.record)?.header);
         }
         Ok(history)

@@ -148,7 +148,10 @@ impl Query {
             return Err(QueryError::Poisoned);
         }
         let step = batch::run(self);
-        self.poisoned = step.is_err();
+        if let Err(error) = &step {
+            self.poisoned = true;
+            recovery::suspect_if_damaged(error, self.checkpoint.disk().as_ref(), self.checkpoint.path());
+        }
         step
     }
 

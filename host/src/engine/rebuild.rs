@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::checkpoint::{Checkpoint, SnapshotName};
+use super::checkpoint::{Check, Checkpoint, Restored, SnapshotName};
 use super::error::QueryError;
 use super::history::{History, Moment};
 use super::publish;
@@ -27,6 +27,8 @@ pub(super) struct Base {
     pub(super) store: RocksStore,
     /// None: it is empty.
     pub(super) snapshot: Option<SnapshotName>,
+    /// Snapshots that would have come before it and are damaged.
+    pub(super) damaged: Vec<SnapshotName>,
 }
 
 /// Makes `into`, which is removed if it is there, a base for a moment: a snapshot that is not damaged, or nothing. Damaged
@@ -39,6 +41,7 @@ pub(super) fn base(
     history: &History,
     moment: Moment,
     prefer: Prefer,
+    check: Check,
     into: &Path,
 ) -> Result<Base, QueryError> {
     let snapshots = checkpoint.snapshots();
@@ -50,7 +53,7 @@ pub(super) fn base(
     if prefer == Prefer::Newest {
         names.reverse();
     }
-    let found = snapshots.restore_first(names, into, |dir| {
+    let Restored { found, damaged } = snapshots.restore_first(names, into, check, |dir| {
         let store = RocksStore::open(dir, &Default::default())?;
         let applied = reached(store.applied()?);
         refuse_behind(history, applied)?;
@@ -59,8 +62,8 @@ pub(super) fn base(
         Ok::<_, QueryError>(fits.then_some(store))
     })?;
     match found {
-        Some((name, store)) => Ok(Base { store, snapshot: Some(name) }),
-        None => Ok(Base { store: RocksStore::open(into, &Default::default())?, snapshot: None }),
+        Some((name, store)) => Ok(Base { store, snapshot: Some(name), damaged }),
+        None => Ok(Base { store: RocksStore::open(into, &Default::default())?, snapshot: None, damaged }),
     }
 }
 

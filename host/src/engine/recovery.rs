@@ -4,10 +4,11 @@
 //! The store that a process leaves behind is never trusted; only snapshots and the log are.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::catch_up::{LastRun, catch_up, refuse_pending};
-use super::checkpoint::{Checkpoint, NewCheckpoint};
+use super::checkpoint::{Check, Checkpoint, NewCheckpoint};
 use super::commit::{Bootstrap, SinkRole, SourceRole, StepCommit};
 use super::error::QueryError;
 use super::faults;
@@ -23,8 +24,9 @@ use super::snapshots::Snapshots;
 use super::source::Source;
 use super::upgrade::Upgrade;
 use crate::clock::Stopwatch;
+use crate::disk::Disk;
 use crate::record::{RowLayout, Schema};
-use crate::state::{DueIndex, Family, MemoryStore, RocksStore, Store};
+use crate::state::{DueIndex, Family, MemoryStore, RocksStore, StateError, Store};
 
 /// What opening a query found and did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -57,7 +59,25 @@ pub struct StepUpgrade {
     pub upgrade: Upgrade,
 }
 
-pub(super) fn open(settings: QuerySettings, mut parts: Parts) -> Result<Query, QueryError> {
+pub(super) fn open(settings: QuerySettings, parts: Parts) -> Result<Query, QueryError> {
+    let (disk, path) = (Arc::clone(&parts.disk), parts.checkpoint.clone());
+    recover(settings, parts).inspect_err(|error| suspect_if_damaged(error, disk.as_ref(), &path))
+}
+
+/// Damage to the state that is met in use lets the next start look at every byte.
+pub(super) fn suspect_if_damaged(error: &QueryError, disk: &dyn Disk, checkpoint: &Path) {
+    if !error.is_damage_to_state() {
+        return;
+    }
+    match Checkpoint::suspect(disk, checkpoint) {
+        Ok(()) => {
+            tracing::warn!("the state is damaged; the next start reads all of its snapshots and takes a whole one")
+        }
+        Err(error) => tracing::warn!("the state is damaged, and that cannot be noted in the checkpoint: {error}"),
+    }
+}
+
+fn recover(settings: QuerySettings, mut parts: Parts) -> Result<Query, QueryError> {
     let wanted = NewCheckpoint { name: settings.name.clone(), seed: settings.seed, key_groups: settings.key_groups };
     let checkpoint = Checkpoint::open(Arc::clone(&parts.disk), &parts.checkpoint, &wanted)?;
     let key_groups = checkpoint.metadata().key_groups;
@@ -250,8 +270,23 @@ fn open_store(
     match kind {
         StoreKind::Memory => Ok(StateStore { store: Arc::new(MemoryStore::new()), rocks: None }),
         StoreKind::Rocks => {
-            let base = rebuild::base(checkpoint, history, history.now(), Prefer::Newest, &checkpoint.live_dir())?;
+            let base = |check| {
+                rebuild::base(checkpoint, history, history.now(), Prefer::Newest, check, &checkpoint.live_dir())
+            };
+            let base = if checkpoint.is_suspect()? {
+                let whole = base(Check::Bytes)?;
+                checkpoint.clear_suspicion()?;
+                whole
+            } else {
+                match base(Check::Sizes) {
+                    Err(QueryError::State(StateError::Corrupt { .. })) => base(Check::Bytes)?,
+                    based => based?,
+                }
+            };
             recovered.snapshot = base.snapshot.map(|name| name.to_string());
+            if base.snapshot.is_some() {
+                base.damaged.into_iter().try_for_each(|name| checkpoint.snapshots().disown(name))?;
+            }
             let store = Arc::new(base.store);
             Ok(StateStore { store: Arc::clone(&store) as Arc<dyn Store>, rocks: Some(store) })
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
-use super::checkpoint::{Checkpoint, CheckpointError};
+use super::checkpoint::{Check, Checkpoint, CheckpointError};
 use super::commit::{Commit, CommitHeader, SinkRole, SourceCommit, SourceRole, StepCommit};
 use super::error::QueryError;
 use super::handover::{HandedOver, hand_over};
@@ -167,7 +167,7 @@ fn restore(checkpoint: &Checkpoint, history: &History, live: &Path) -> Result<(A
     let (store, snapshot) = if log_is_whole {
         (RocksStore::open(live, &Default::default())?, None)
     } else {
-        let base = rebuild::base(checkpoint, history, history.now(), Prefer::Oldest, live)?;
+        let base = rebuild::base(checkpoint, history, history.now(), Prefer::Oldest, Check::Bytes, live)?;
         (base.store, base.snapshot)
     };
     refuse_gap(&store, history)?;

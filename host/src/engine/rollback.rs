@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::{Checkpoint, SnapshotName};
+use super::checkpoint::{Check, Checkpoint, SnapshotName};
 use super::commit::{CommitHeader, SinkRole, StagedAt};
 use super::error::QueryError;
 use super::faults;
@@ -167,7 +167,7 @@ pub fn roll_back(
 fn snapshot(checkpoint: &Checkpoint, history: &History, to: u64, name: SnapshotName) -> Result<(), QueryError> {
     let moment = history.after_batch(to).ok_or_else(|| unavailable(history, to))?;
     let scratch = checkpoint.tmp_dir().join("rollback");
-    let base = rebuild::base(checkpoint, history, moment, Prefer::Newest, &scratch)?;
+    let base = rebuild::base(checkpoint, history, moment, Prefer::Newest, Check::Bytes, &scratch)?;
     rebuild::apply_up_to(&base.store, history, moment)?;
     let arrived = Applied { batch: Some(name.batch_id), generation: name.generation };
     base.store.apply(&[], arrived)?;

@@ -2,7 +2,7 @@
 //!
 //! A snapshot is named after a batch that it certainly contains; the marker inside says exactly how far it goes, and
 //! changes applied twice change nothing. At least two are kept, one of them at or before the oldest retained batch, with
-//! the log from there on. A snapshot that fails costs nothing but a longer restart: it is reported and tried again.
+//! the log from there on; damaged ones do not count. A snapshot that fails costs nothing but a longer restart: it is reported and tried again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,6 +19,10 @@ use crate::state::RocksStore;
 
 /// One may be damaged.
 const SNAPSHOTS_MIN: usize = 2;
+
+/// Older ones that are kept so that one stands a little before the oldest retained batch, whatever batch that is. More
+/// would keep less of the log, and more files that the state has long replaced.
+const SNAPSHOTS_BETWEEN: u64 = 4;
 
 /// Takes snapshots of one store. Dropped, it waits for the one in hand: whoever opens the checkpoint next must not meet it.
 pub(super) struct Snapshots {
@@ -86,9 +90,7 @@ impl Snapshots {
         let due =
             self.batches_since >= self.retention.snapshot_batches || self.bytes_since >= self.retention.snapshot_bytes;
         if due && self.running.is_none() {
-            // What comes before the snapshot can then be removed as whole segments.
-            log.roll()?;
-            self.start(head);
+            self.start(log, head)?;
         }
         Ok(())
     }
@@ -118,14 +120,16 @@ impl Snapshots {
     pub(super) fn finish(mut self, checkpoint: &Checkpoint, log: &mut QueryLog, head: &Head) -> Result<(), QueryError> {
         self.wait();
         if self.batches_since > 0 {
-            self.start(head);
+            self.start(log, head)?;
             self.wait();
         }
         self.forget(checkpoint, log)
     }
 
-    fn start(&mut self, head: &Head) {
-        let Some(batch_id) = head.last_batch else { return };
+    fn start(&mut self, log: &mut QueryLog, head: &Head) -> Result<(), QueryError> {
+        let Some(batch_id) = head.last_batch else { return Ok(()) };
+        // What comes before the snapshot can then be removed as whole segments, and the next start has none to copy.
+        log.roll()?;
         let name = SnapshotName { generation: head.generation, batch_id };
         let (store, folder) = (Arc::clone(&self.store), self.folder.clone());
         (self.batches_since, self.bytes_since) = (0, 0);
@@ -134,6 +138,7 @@ impl Snapshots {
             folder.take(name, |path| store.snapshot(path).map_err(QueryError::from))?;
             Ok(Done { batch_id, took_ms: watch.elapsed().as_secs_f64() * 1e3 })
         }));
+        Ok(())
     }
 
     /// Waits for the snapshot that is being taken, if there is one.
@@ -157,7 +162,8 @@ impl Snapshots {
     fn forget(&mut self, checkpoint: &Checkpoint, log: &mut QueryLog) -> Result<(), QueryError> {
         let newest = self.batches.back().map_or(0, |batch| batch.batch_id);
         let oldest_retained = newest.saturating_sub(self.retention.batches);
-        let Some(oldest) = self.folder.retain(SNAPSHOTS_MIN, oldest_retained)? else { return Ok(()) };
+        let gap = self.retention.batches / SNAPSHOTS_BETWEEN;
+        let Some(oldest) = self.folder.retain(SNAPSHOTS_MIN, oldest_retained, gap)? else { return Ok(()) };
         while self.batches.len() > 1 && self.batches.front().is_some_and(|batch| batch.batch_id < oldest.batch_id) {
             self.batches.pop_front();
         }

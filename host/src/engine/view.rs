@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::checkpoint::{Checkpoint, CheckpointError, Metadata, SnapshotName};
+use super::checkpoint::{Check, Checkpoint, CheckpointError, Metadata, SnapshotName};
 use super::commit::{Commit, SourceCommit};
 use super::error::QueryError;
 use super::history::{History, Moment};
@@ -107,7 +107,7 @@ impl QueryView {
             // What was removed since the last look must not be missed, and what was added may be asked for.
             self.history = History::view(&self.checkpoint, None)?;
             let moment = self.moment(batch)?;
-            let base = rebuild::base(&self.checkpoint, &self.history, moment, Prefer::Newest, scratch)?;
+            let base = rebuild::base(&self.checkpoint, &self.history, moment, Prefer::Newest, Check::Bytes, scratch)?;
             match batch {
                 Some(batch) if rebuild::refuse_gap(&base.store, &self.history).is_err() => Err(self.unavailable(batch)),
                 _ => self.view_of(base.store, moment),

@@ -9,6 +9,7 @@
 //! snapshots/<batch>-<generation>/   the state store as it was, whole
 //! live/                             the state store; of a process that has ended it is not trusted
 //! tmp/                              emptied at every start
+//! suspect                           left by a run that met damage: the next start reads snapshots whole
 //! ```
 //!
 //! Its one job is this layout: who may use it, and that what is in it is durable before anything relies on it. What the
@@ -19,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{Disk, create_dir_durably};
+use crate::disk::{Disk, create_dir_durably, write_durably};
 
 mod error;
 #[cfg(any(test, fuzzing))]
@@ -34,8 +35,9 @@ mod staging;
 mod tests;
 
 pub use error::CheckpointError;
+pub use manifest::Check;
 pub use metadata::{Fork, Metadata, NewCheckpoint};
-pub use snapshot::{SnapshotFolder, SnapshotName};
+pub use snapshot::{Restored, SnapshotFolder, SnapshotName};
 pub use staging::StagedFile;
 
 use metadata::METADATA;
@@ -47,6 +49,7 @@ const STAGING: &str = "staging";
 const SNAPSHOTS: &str = "snapshots";
 const LIVE: &str = "live";
 const TMP: &str = "tmp";
+const SUSPECT: &str = "suspect";
 
 /// What stands in a folder in which a checkpoint was about to be made.
 const BEFORE_METADATA: [&str; 2] = [LOCK, ".metadata.json.tmp"];
@@ -145,6 +148,11 @@ impl Checkpoint {
         &self.metadata
     }
 
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The disk that it is on.
     pub fn disk(&self) -> Arc<dyn Disk> {
         Arc::clone(&self.disk)
@@ -236,6 +244,34 @@ impl Checkpoint {
     /// The snapshots of the state store.
     pub fn snapshots(&self) -> SnapshotFolder {
         SnapshotFolder { disk: self.disk(), dir: self.path.join(SNAPSHOTS), tmp_dir: self.tmp_dir() }
+    }
+
+    /// Notes, in the checkpoint of a path, that damage to the state was met while it was used.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn suspect(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+        write_durably(disk, &path.join(SUSPECT), b"")
+    }
+
+    /// Whether damage was met since the snapshots were last read whole.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn is_suspect(&self) -> Result<bool, CheckpointError> {
+        self.in_root(|disk, path| disk.exists(&path.join(SUSPECT)))
+    }
+
+    /// Notes that snapshots have been read whole.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn clear_suspicion(&self) -> Result<(), CheckpointError> {
+        self.in_root(|disk, path| disk.remove_file(&path.join(SUSPECT)).and_then(|()| disk.sync_dir(path)))
+    }
+
+    fn in_root<T>(&self, step: impl FnOnce(&dyn Disk, &Path) -> io::Result<T>) -> Result<T, CheckpointError> {
+        step(self.disk.as_ref(), &self.path).map_err(|source| CheckpointError::Disk { path: self.path.clone(), source })
     }
 }
 

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use super::super::faults;
 use super::error::CheckpointError;
-use super::manifest::{KnownDigests, Manifest};
+use super::manifest::{Check, KnownDigests, Manifest, TABLE_SUFFIX};
 use super::sealed::{self, Defect};
 use crate::disk::Disk;
 
-/// Immutable once written, so a second name does instead of a copy.
-const LINKED_SUFFIX: &str = ".sst";
+/// How the name of a damaged snapshot begins. It no longer counts, and stands aside until enough good ones are there.
+const DAMAGED_PREFIX: &str = "damaged-";
 
 /// Which state a snapshot holds: at least that of this batch. Ordered by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +43,15 @@ impl FromStr for SnapshotName {
             Self { generation: generation.parse().map_err(|_| ())?, batch_id: batch_id.parse().map_err(|_| ())? };
         if parsed.to_string() == name { Ok(parsed) } else { Err(()) }
     }
+}
+
+/// What came of the wish to restore one of several snapshots.
+#[derive(Debug)]
+pub struct Restored<T> {
+    /// The one that was, and what it was opened as.
+    pub found: Option<(SnapshotName, T)>,
+    /// Those that were tried before and are damaged.
+    pub damaged: Vec<SnapshotName>,
 }
 
 /// The snapshots of a checkpoint. A clone can be given to the thread that takes them; one takes or removes at a time.
@@ -88,13 +97,12 @@ impl SnapshotFolder {
         Ok(names)
     }
 
-    /// Makes `into`, which is removed if it is there, a copy of a snapshot that may be written to. Reads all of the
-    /// snapshot.
+    /// Makes `into`, which is removed if it is there, a copy of a snapshot that may be written to.
     ///
     /// # Errors
     /// `SNAPSHOT_DAMAGED`, `CHECKPOINT_VERSION_UNSUPPORTED`, what the disk says.
-    pub fn restore(&self, name: SnapshotName, into: &Path) -> Result<(), CheckpointError> {
-        let manifest = self.checked(name)?;
+    pub fn restore(&self, name: SnapshotName, into: &Path, check: Check) -> Result<(), CheckpointError> {
+        let manifest = self.checked(name, check)?;
         let from = self.dir.join(name.to_string());
         let copy = || {
             self.remove_if_there(into)?;
@@ -113,51 +121,92 @@ impl SnapshotFolder {
         &self,
         names: impl IntoIterator<Item = SnapshotName>,
         into: &Path,
+        check: Check,
         mut open: impl FnMut(&Path) -> Result<Option<T>, E>,
-    ) -> Result<Option<(SnapshotName, T)>, E> {
+    ) -> Result<Restored<T>, E> {
+        let mut damaged = Vec::new();
         for name in names {
-            match self.restore(name, into) {
+            match self.restore(name, into, check) {
                 Ok(()) => {
                     if let Some(opened) = open(into)? {
-                        return Ok(Some((name, opened)));
+                        return Ok(Restored { found: Some((name, opened)), damaged });
                     }
                 }
                 Err(error @ CheckpointError::SnapshotDamaged { .. }) => {
                     tracing::warn!(code = error.code(), "{error}");
+                    damaged.push(name);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
         self.remove_if_there(into).map_err(|source| self.disk_failed(source))?;
-        Ok(None)
+        Ok(Restored { found: None, damaged })
+    }
+
+    /// Takes a damaged snapshot out of those that count.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn disown(&self, name: SnapshotName) -> Result<(), CheckpointError> {
+        let disown = || {
+            let aside = self.dir.join(format!("{DAMAGED_PREFIX}{name}"));
+            self.remove_if_there(&aside)?;
+            self.disk.rename(&self.dir.join(name.to_string()), &aside)?;
+            self.disk.sync_dir(&self.dir)
+        };
+        disown().map_err(|source| self.disk_failed(source))
     }
 
     /// Removes old snapshots, but never the newest `count_min`, nor the newest at or before `batch_id`, from which that
-    /// batch can be reached. Gives the oldest that is left: the log is needed after it.
+    /// batch can be reached; of those between, as many as leave gaps of `gap_batches`. Damaged ones go once there are
+    /// `count_min` others. Gives the oldest that is left: the log is needed after it.
     ///
     /// # Errors
     /// What the disk says; some may be gone then.
-    pub fn retain(&self, count_min: usize, batch_id: u64) -> Result<Option<SnapshotName>, CheckpointError> {
+    pub fn retain(
+        &self,
+        count_min: usize,
+        batch_id: u64,
+        gap_batches: u64,
+    ) -> Result<Option<SnapshotName>, CheckpointError> {
         let names = self.list()?;
-        let enough = names.len().saturating_sub(count_min);
-        let reaching = names.iter().rposition(|name| name.batch_id <= batch_id).unwrap_or(0);
-        let (old, kept) = names.split_at(enough.min(reaching));
-        for name in old {
-            let remove = || {
-                let unnamed = self.set_aside(*name)?;
-                self.disk.sync_dir(&self.dir)?;
-                self.disk.remove_dir_all(&unnamed)
-            };
-            remove().map_err(|source| self.disk_failed(source))?;
+        let newest = names.len().saturating_sub(count_min);
+        let reaching = names.iter().rposition(|name| name.batch_id <= batch_id).unwrap_or(0).min(newest);
+        let mut kept: Option<SnapshotName> = None;
+        for (number, name) in names.iter().enumerate().take(newest) {
+            let next = names.get(number + 1).map_or(u64::MAX, |next| next.batch_id);
+            let of_one_generation = |kept: SnapshotName| kept.generation == name.generation;
+            let close =
+                kept.is_some_and(|kept| of_one_generation(kept) && next.saturating_sub(kept.batch_id) < gap_batches);
+            if number < reaching || number > reaching && close {
+                self.remove(&name.to_string()).map_err(|source| self.disk_failed(source))?;
+            } else {
+                kept = Some(*name);
+            }
         }
-        Ok(kept.first().copied())
+        if names.len() >= count_min {
+            self.remove_damaged().map_err(|source| self.disk_failed(source))?;
+        }
+        Ok(names.get(reaching).copied())
+    }
+
+    fn remove_damaged(&self) -> io::Result<()> {
+        let entries = self.disk.list(&self.dir)?;
+        let damaged = entries.iter().filter(|entry| entry.name.starts_with(DAMAGED_PREFIX));
+        damaged.map(|entry| self.remove(&entry.name)).collect()
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let unnamed = self.set_aside(name)?;
+        self.disk.sync_dir(&self.dir)?;
+        self.disk.remove_dir_all(&unnamed)
     }
 
     fn publish(&self, name: SnapshotName, made: &Path) -> io::Result<()> {
         Manifest::of(self.disk.as_ref(), made, &self.known_digests())?.write(self.disk.as_ref(), made)?;
         self.disk.sync_tree(made)?;
         let path = self.dir.join(name.to_string());
-        let replaced = if self.disk.exists(&path)? { Some(self.set_aside(name)?) } else { None };
+        let replaced = if self.disk.exists(&path)? { Some(self.set_aside(&name.to_string())?) } else { None };
         self.disk.rename(made, &path)?;
         self.disk.sync_dir(&self.dir)?;
         replaced.map_or(Ok(()), |replaced| self.disk.remove_dir_all(&replaced))
@@ -171,17 +220,17 @@ impl SnapshotFolder {
         known.unwrap_or_default()
     }
 
-    fn set_aside(&self, name: SnapshotName) -> io::Result<PathBuf> {
+    fn set_aside(&self, name: &str) -> io::Result<PathBuf> {
         let aside = self.tmp_dir.join(format!("removed-{name}"));
         self.remove_if_there(&aside)?;
-        self.disk.rename(&self.dir.join(name.to_string()), &aside)?;
+        self.disk.rename(&self.dir.join(name), &aside)?;
         Ok(aside)
     }
 
-    fn checked(&self, name: SnapshotName) -> Result<Manifest, CheckpointError> {
+    fn checked(&self, name: SnapshotName, check: Check) -> Result<Manifest, CheckpointError> {
         let path = self.dir.join(name.to_string());
         let checked = Manifest::read(self.disk.as_ref(), &path).and_then(|manifest| {
-            manifest.check(self.disk.as_ref(), &path).map_err(Defect::Damaged)?;
+            manifest.check(self.disk.as_ref(), &path, check).map_err(Defect::Damaged)?;
             Ok(manifest)
         });
         checked.map_err(|defect| match defect {
@@ -195,8 +244,8 @@ impl SnapshotFolder {
     }
 
     fn take_over(&self, from: &Path, to: &Path) -> io::Result<()> {
-        // A scratch folder may be on another file system, or on one without links: then it gets a copy as well.
-        if from.to_string_lossy().ends_with(LINKED_SUFFIX) && self.disk.hard_link(from, to).is_ok() {
+        // What never changes needs no copy. A scratch folder may be on another file system, or on one without links: then it gets a copy as well.
+        if from.to_string_lossy().ends_with(TABLE_SUFFIX) && self.disk.hard_link(from, to).is_ok() {
             return Ok(());
         }
         let mut target = self.disk.create_new(to)?;
