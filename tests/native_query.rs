@@ -61,7 +61,7 @@ pub fn in_mode(time_mode: TimeMode) -> QuerySettings {
 
 /// The same in event time.
 pub fn event_time(delay_ms: u64) -> QuerySettings {
-    let watermark = Some(WatermarkSettings { column: "at".to_owned(), delay_ms });
+    let watermark = Some(WatermarkSettings { column: "at".to_owned(), delay_ms, max_future_ms: None });
     QuerySettings { watermark, ..in_mode(TimeMode::EventTime) }
 }
 

@@ -174,7 +174,7 @@ fn a_row_that_the_next_step_would_find_late_fails_its_batch() {
 #[test]
 fn an_event_time_needs_its_column_and_a_watermark() {
     let (none, by_clock, in_event_time) = (TimeMode::None, TimeMode::ProcessingTime, TimeMode::EventTime);
-    let watermark = Some(WatermarkSettings { column: "at".to_owned(), delay_ms: 0 });
+    let watermark = Some(WatermarkSettings { column: "at".to_owned(), delay_ms: 0, max_future_ms: None });
     let named = |name: &str, time_mode, column: Option<&str>| StepSettings {
         time_mode,
         output_event_time: column.map(str::to_owned),

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::{A, B, Counter, owned};
-use crate::support::{component, fail_with, json_lines, run, succeed, tidemill};
+use crate::support::{component, fail_with, json_lines, run, succeed, tidemill, write_at};
 
 #[test]
 fn a_query_that_has_read_everything_does_nothing_until_there_are_new_files() {
@@ -110,6 +110,79 @@ fn a_reader_that_goes_away_ends_the_query_with_a_code_and_the_rows_come_again() 
     let mut next = Stream::start(&query, []);
     assert_eq!(next.emitted_row()["count"], 2);
     assert_eq!(next.end().0, Some(0));
+}
+
+/// Rows that one batch emits: far more than a pipe holds.
+const MANY: usize = 20_000;
+
+/// A script whose one batch emits many rows to standard output.
+fn many_rows(query: &Counter) -> Command {
+    let step = json!({ "key": "k", "op": "repeat", "arg": format!("{MANY} emit a line of some length") });
+    query.write("1.jsonl", format!("{step}\n"));
+    query.script(["--sink", "-"])
+}
+
+/// Starts it and takes one row, so that it is in the midst of its output.
+fn amid_the_output(mut command: Command) -> (Interrupted, BufReader<std::process::ChildStdout>) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::with_capacity(64, child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    let err = BufReader::new(child.stderr.take().unwrap());
+    (Interrupted { child, err }, out)
+}
+
+#[test]
+fn a_reader_that_takes_one_line_of_many_ends_the_query_with_a_code_and_all_rows_come_again() {
+    let query = Counter::over(&[]);
+    let (mut running, out) = amid_the_output(many_rows(&query));
+    drop(out);
+
+    running.wait_for("error[SINK_CLOSED]");
+    assert_eq!(running.end(), Some(1));
+
+    assert_eq!(succeed(&mut many_rows(&query)).out.lines().count(), MANY);
+    assert_eq!(succeed(&mut many_rows(&query)).out, "", "and only once");
+}
+
+#[test]
+fn a_reader_that_takes_nothing_more_is_left_by_two_interrupts_and_all_rows_come_again() {
+    let query = Counter::over(&[]);
+    let (mut running, out) = amid_the_output(many_rows(&query));
+
+    running.interrupt();
+    running.wait_for("interrupt again to abandon it");
+    running.interrupt();
+
+    assert_eq!(running.end(), Some(130));
+    drop(out);
+    assert_eq!(succeed(&mut many_rows(&query)).out.lines().count(), MANY);
+}
+
+#[test]
+fn an_interrupt_amid_the_initial_state_ends_after_the_file_in_hand_and_the_next_start_goes_on() {
+    let query = Counter::over(&[]);
+    let step = |op: &str, arg: &str| format!("{}\n", json!({ "key": "k", "op": op, "arg": arg }));
+    let first = step("log", "in hand") + &step("repeat", "300000 value.clear") + &step("list.append", "first");
+    for (name, text, seconds) in [("1.jsonl", first, 1), ("2.jsonl", step("list.append", "second"), 2)] {
+        write_at(&query.path().join("initial").join(name), text, seconds);
+    }
+    query.write("1.jsonl", step("list.get", ""));
+    let arguments = [
+        "--initial-state",
+        "initial",
+        "--initial-state-schema",
+        "key STRING, op STRING, arg STRING",
+        "--set",
+        "limits.files_per_batch=1",
+    ];
+
+    let interrupted = Interrupted::in_hand(query.script(arguments));
+    interrupted.interrupt();
+    assert_eq!(interrupted.end(), Some(0));
+    assert!(query.rows().is_empty(), "input comes after all of the initial state");
+
+    succeed(&mut query.script(arguments));
+    assert_eq!(json_lines(&query.rows())[0]["result"], "[first,second]");
 }
 
 #[test]

@@ -59,7 +59,8 @@ pub(super) struct QueryArgs {
     #[arg(long, value_name = "MODE", help_heading = "Query")]
     output_mode: Option<String>,
 
-    /// Event-time column and how late a row may come, e.g. 'at, 10 minutes'.
+    /// Event-time column and how late a row may come, e.g. 'at, 10 minutes'. Rows more than a day ahead of the clock do
+    /// not move the watermark (--set query.watermark.max_future=1h, or off; off by default with --clock).
     #[arg(long, value_name = "COLUMN, DELAY", help_heading = "Query")]
     watermark: Option<String>,
 

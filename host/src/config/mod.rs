@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::connect::{SinkSettings, SourceSettings};
 use crate::engine::output::OutputLimits;
-use crate::engine::settings::{ONLY_STEP, QuerySettings, Retention, StepSettings, WatermarkSettings};
+use crate::engine::settings::{ONLY_STEP, QuerySettings, Retention, StepSettings};
 use crate::engine::source::ReadLimits;
 pub use environment::Environment;
 use overlay::{drop_empty_paths, inherit_limits, not_said, overlay, resolve_paths};
@@ -178,10 +178,7 @@ impl QueryConfig {
         QuerySettings {
             name: query.name.clone(),
             steps: self.steps.iter().map(StepConfig::settings).collect(),
-            watermark: query.watermark.as_ref().map(|watermark| WatermarkSettings {
-                column: watermark.column.clone(),
-                delay_ms: millis(watermark.delay),
-            }),
+            watermark: query.watermark.as_ref().map(|watermark| watermark.settings(query.clock.is_some())),
             trigger: query.trigger.0,
             workers: query.workers.unwrap_or(cores).max(1),
             key_groups: query.key_groups.max(1),

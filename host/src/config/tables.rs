@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::connect::SourceSettings;
 use crate::engine::operator::{OutputMode, TimeMode};
-use crate::engine::settings::{BadRows, Retention, Trigger};
+use crate::engine::settings::{BadRows, Retention, Trigger, WatermarkSettings};
 use crate::runtime::{Limits as SandboxLimits, Metering};
 use crate::state::StateLimits;
 
@@ -123,6 +123,48 @@ pub struct WatermarkConfig {
     /// How late a row may come behind the latest event time.
     #[serde(deserialize_with = "duration")]
     pub delay: Duration,
+    /// How far ahead of its batch a row may be and still move the watermark: a duration, or `off`. Default: a day by the
+    /// machine's clock, off with a clock file, whose times may have nothing to do with those of the rows.
+    pub max_future: Option<MaxFuture>,
+}
+
+/// `watermark.max_future`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxFuture {
+    /// Every row moves the watermark.
+    Off,
+    /// Rows up to so far ahead do.
+    Within(Duration),
+}
+
+/// Clocks and time zones that are off by hours are common, and rows of a day ahead are rare.
+const MAX_FUTURE: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl WatermarkConfig {
+    pub(super) fn settings(&self, has_clock_file: bool) -> WatermarkSettings {
+        let default = if has_clock_file { MaxFuture::Off } else { MaxFuture::Within(MAX_FUTURE) };
+        WatermarkSettings {
+            column: self.column.clone(),
+            delay_ms: millis(self.delay),
+            max_future_ms: match self.max_future.unwrap_or(default) {
+                MaxFuture::Off => None,
+                MaxFuture::Within(duration) => Some(millis(duration)),
+            },
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for MaxFuture {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let refused = |error| {
+            serde::de::Error::custom(format!("{text:?} is no duration ({error}); write for example 1 day, or off"))
+        };
+        parse_duration(&text).map(Self::Within).map_err(refused)
+    }
 }
 
 /// `trigger`

@@ -20,6 +20,7 @@ use super::settings::BadRows;
 use super::source::RejectedRow;
 use super::stage::{StagedOutput, stage_output, stage_rows};
 use super::step_done::StepDone;
+use super::watermark::horizon_us;
 use crate::clock::Stopwatch;
 use crate::log::{Durability, RecordRef};
 use crate::record::RowLayout;
@@ -37,14 +38,16 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
     refuse_bad_rows(query, &plan)?;
 
     let mut durations = Durations { plan: planned_ms, read: plan.read_ms, ..Durations::default() };
-    let (mut handed, mut done) = (HandedOver::default(), Vec::new());
+    let (mut handed, mut done, mut in_future) = (HandedOver::default(), Vec::new(), 0);
     for (number, step) in query.steps.iter().enumerate() {
         let (routed, route_ms) = timed(|| route(query, &plan, number, &handed))?;
+        in_future += routed.in_future;
         let (mut ran, process_ms) = timed(|| process(query, &plan, step, routed))?;
         handed = hand_on(query, &mut plan, number, &mut ran)?;
         done.push(ran);
         (durations.route, durations.process) = (durations.route + route_ms, durations.process + process_ms);
     }
+    warn_of_future(query, &plan, in_future);
     faults::point("process.done");
 
     let (staged, stage_ms) = timed(|| stage(query, &plan, &mut done))?;
@@ -83,6 +86,7 @@ fn work(query: &Query, plan: &Plan) -> BatchWork {
         kind: plan.kind,
         time: plan.time,
         late_watermark_ms: query.head.watermark.last_ms(),
+        horizon_us: horizon_us(query.settings.watermark.as_ref(), plan.time.processing_time_ms),
     }
 }
 
@@ -92,6 +96,18 @@ fn route(query: &Query, plan: &Plan, number: usize, handed: &HandedOver) -> Resu
     let rows = if plan.first_step() == number { plan.batches() } else { handed.batches.clone() };
     let routed = pipeline.route(&rows, &work(query, plan));
     routed.map_err(|error| query.settings.in_step(&pipeline.settings.name, error))
+}
+
+fn warn_of_future(query: &mut Query, plan: &Plan, rows: u64) {
+    if rows > 0 && !std::mem::replace(&mut query.warned_of_future, true) {
+        tracing::warn!(
+            code = "EVENT_TIME_IN_FUTURE",
+            batch_id = plan.batch_id,
+            "{rows} row(s) of this batch have an event time further ahead of its processing time than \
+             watermark.max_future; such rows are processed, but do not move the watermark, as that would make the rows of all \
+             others late. This is said once"
+        );
+    }
 }
 
 fn process(query: &Query, plan: &Plan, step: &RunningStep, routed: Routed) -> Result<StepDone, QueryError> {

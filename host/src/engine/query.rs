@@ -121,6 +121,8 @@ pub struct Query {
     pub(super) snapshots: Option<Snapshots>,
     pub(super) meter: StoreMeter,
     pub(super) recovered: Recovered,
+    /// That rows lie in the future has been said.
+    pub(super) warned_of_future: bool,
     pub(super) poisoned: bool,
     /// A record is being appended or its batch published. Still so after a failure, only the next start knows how far
     /// that came.

@@ -174,6 +174,7 @@ fn recover(settings: QuerySettings, mut parts: Parts) -> Result<Query, QueryErro
         rowless: Rowless::default(),
         clock: parts.clock,
         input: parts.input,
+        warned_of_future: false,
         poisoned: false,
         committing: false,
         settings,

@@ -346,6 +346,7 @@ fn run_step(
         kind: header.kind,
         time: header.time,
         late_watermark_ms: header.late_watermark_ms,
+        horizon_us: i64::MAX,
     };
     let routed = if rows.is_empty() { Routed::default() } else { pipeline.route(rows, &work)? };
     let (routed_rows, late) = (routed.rows(), routed.late);

@@ -47,8 +47,10 @@ pub struct Routed {
     keys: Vec<u8>,
     /// Rows dropped because they came too late.
     pub late: u64,
-    /// Latest event time among all rows, late ones included, in microseconds.
+    /// Latest event time up to the horizon among all rows, late ones included, in microseconds.
     pub event_time_max_us: Option<i64>,
+    /// Rows with an event time behind the horizon.
+    pub in_future: u64,
 }
 
 /// Where a row and its key stand. In order of the hash, then of the input.
@@ -69,20 +71,21 @@ const KEY_WORD: usize = 8;
 const KEY_BYTES: usize = 32;
 
 impl Routing {
-    /// Routes the rows of a batch.
+    /// Routes the rows of a batch. Those with an event time after `horizon_us` are routed, but do not count for the latest
+    /// one.
     ///
     /// # Errors
     /// Columns that are missing or do not widen; more than 4 G rows.
-    pub fn route(&self, input: &[RecordBatch], late: LateRows) -> Result<Routed, QueryError> {
+    pub fn route(&self, input: &[RecordBatch], late: LateRows, horizon_us: i64) -> Result<Routed, QueryError> {
         let mut routed = Routed::default();
         for batch in input {
-            self.add(&mut routed, batch, late)?;
+            self.add(&mut routed, batch, late, horizon_us)?;
         }
         routed.rows = sort_by_hash(&routed.rows);
         Ok(routed)
     }
 
-    fn add(&self, routed: &mut Routed, input: &RecordBatch, late: LateRows) -> Result<(), QueryError> {
+    fn add(&self, routed: &mut Routed, input: &RecordBatch, late: LateRows, horizon_us: i64) -> Result<(), QueryError> {
         let keys = cast_batch(input, self.key.schema()).map_err(columns_unfit)?;
         let encoder = KeyEncoder::new(&self.key, &keys).map_err(columns_unfit)?;
         let event_times = self.event_time.as_ref().and_then(|name| {
@@ -94,7 +97,11 @@ impl Routing {
         let batch = u32::try_from(routed.batches.len()).map_err(|_| too_many_rows())?;
         for number in 0..input.num_rows() {
             let event_time = event_times.filter(|times| times.is_valid(number)).map(|times| times.value(number));
-            routed.event_time_max_us = routed.event_time_max_us.max(event_time);
+            if event_time.is_none_or(|at| at <= horizon_us) {
+                routed.event_time_max_us = routed.event_time_max_us.max(event_time);
+            } else {
+                routed.in_future += 1;
+            }
             if let (LateRows::DropUpTo(watermark_ms), Some(at)) = (late, event_time)
                 && is_late(at, watermark_ms)
             {
@@ -268,7 +275,7 @@ mod tests {
             event_time: None,
             key_groups: KEY_GROUPS,
         };
-        routing.route(&batches, LateRows::Keep).unwrap()
+        routing.route(&batches, LateRows::Keep, i64::MAX).unwrap()
     }
 
     /// Key rows with the numbers of their rows.

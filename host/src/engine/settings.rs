@@ -82,6 +82,8 @@ pub struct WatermarkSettings {
     pub column: String,
     /// How far behind the latest event time a row may come.
     pub delay_ms: u64,
+    /// A row that is further ahead of its batch's processing time does not move the watermark; None: every row does.
+    pub max_future_ms: Option<u64>,
 }
 
 /// When batches run.

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::checkpoint::{Checkpoint, SnapshotName};
+use super::checkpoint::{Check, Checkpoint, SnapshotName};
 use super::commit::Commit;
 use super::error::QueryError;
 use super::history::{History, Moment};
@@ -160,7 +160,7 @@ fn moment_of(
     name: SnapshotName,
     into: &Path,
 ) -> Result<Option<Moment>, QueryError> {
-    checkpoint.snapshots().restore(name, into)?;
+    checkpoint.snapshots().restore(name, into, Check::Bytes)?;
     if !history.leads_to(named(name), history.now()) {
         return Ok(None);
     }
@@ -179,12 +179,12 @@ fn older_base(
     into: &Path,
 ) -> Result<Option<RocksStore>, QueryError> {
     let before = Moment { batch_id: name.batch_id.checked_sub(1), ..moment };
-    let base = rebuild::base(checkpoint, history, before, Prefer::Newest, into)?.store;
+    let base = rebuild::base(checkpoint, history, before, Prefer::Newest, Check::Bytes, into)?.store;
     Ok(rebuild::refuse_gap(&base, history).is_ok().then_some(base))
 }
 
 fn rebuild_newest(checkpoint: &Checkpoint, history: &History, into: &Path) -> Result<RocksStore, QueryError> {
-    let store = rebuild::base(checkpoint, history, history.now(), Prefer::Newest, into)?.store;
+    let store = rebuild::base(checkpoint, history, history.now(), Prefer::Newest, Check::Bytes, into)?.store;
     rebuild::apply_up_to(&store, history, history.now())?;
     Ok(store)
 }

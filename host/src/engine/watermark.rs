@@ -53,6 +53,13 @@ impl Watermark {
     }
 }
 
+/// The latest event time, in microseconds, that moves the watermark in a batch of this processing time. What is later is
+/// most likely the mistake of one clock, which must not make the rows of all others late.
+pub fn horizon_us(settings: Option<&WatermarkSettings>, processing_time_ms: i64) -> i64 {
+    let max_future_ms = settings.and_then(|settings| settings.max_future_ms);
+    max_future_ms.map_or(i64::MAX, |ms| processing_time_ms.saturating_add_unsigned(ms).saturating_mul(1000))
+}
+
 /// Whether a row comes too late: at or before the watermark of the batch before. Compared in microseconds.
 pub fn is_late(event_time_us: i64, late_watermark_ms: i64) -> bool {
     event_time_us <= late_watermark_ms.saturating_mul(1000)
@@ -63,7 +70,7 @@ mod tests {
     use super::*;
 
     fn with_delay(delay_ms: u64) -> Watermark {
-        let settings = WatermarkSettings { column: "t".into(), delay_ms };
+        let settings = WatermarkSettings { column: "t".into(), delay_ms, max_future_ms: None };
         Watermark::restored(Some(&settings), None, 0)
     }
 
@@ -105,6 +112,17 @@ mod tests {
         assert_eq!(earliest.next_ms(), 0);
         assert_eq!(latest.next_ms(), i64::MAX / 1000);
         assert!(is_late(i64::MAX, i64::MAX));
+    }
+
+    #[test]
+    fn the_horizon_is_so_far_ahead_of_the_batch_or_nowhere() {
+        let with = |max_future_ms| WatermarkSettings { column: "t".into(), delay_ms: 0, max_future_ms };
+
+        assert_eq!(horizon_us(Some(&with(Some(5))), 1_000), 1_005_000);
+        assert_eq!(horizon_us(Some(&with(Some(u64::MAX))), i64::MIN), i64::MAX);
+        assert_eq!(horizon_us(Some(&with(Some(0))), i64::MIN), i64::MIN);
+        assert_eq!(horizon_us(Some(&with(None)), 1_000), i64::MAX);
+        assert_eq!(horizon_us(None, 1_000), i64::MAX);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
-use super::manifest::{MANIFEST, Manifest};
+use super::manifest::{Check, MANIFEST, Manifest};
 use super::metadata::{METADATA, Metadata};
 use super::sealed::{checksum, seal};
 use super::snapshot::SnapshotName;
@@ -35,7 +35,7 @@ pub(crate) fn checkpoint_files(bytes: &[u8]) {
         let file = dir.path().join(MANIFEST);
         fs::write(&file, bytes).unwrap();
         if let Ok(manifest) = Manifest::read(&RealDisk, dir.path()) {
-            let _ = manifest.check(&RealDisk, dir.path());
+            let _ = manifest.check(&RealDisk, dir.path(), Check::Bytes);
             fs::remove_file(&file).unwrap();
             manifest.write(&RealDisk, dir.path()).unwrap();
             assert_eq!(Manifest::read(&RealDisk, dir.path()).unwrap(), manifest);

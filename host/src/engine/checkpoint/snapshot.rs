@@ -192,8 +192,8 @@ impl SnapshotFolder {
 
     fn remove_damaged(&self) -> io::Result<()> {
         let entries = self.disk.list(&self.dir)?;
-        let damaged = entries.iter().filter(|entry| entry.name.starts_with(DAMAGED_PREFIX));
-        damaged.map(|entry| self.remove(&entry.name)).collect()
+        let mut damaged = entries.iter().filter(|entry| entry.name.starts_with(DAMAGED_PREFIX));
+        damaged.try_for_each(|entry| self.remove(&entry.name))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
