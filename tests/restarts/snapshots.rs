@@ -29,7 +29,7 @@ fn a_damaged_snapshot_is_passed_over_for_an_older_one() {
 }
 
 #[test]
-fn damage_that_is_met_in_use_lets_the_next_start_take_an_older_snapshot() {
+fn damage_within_the_tables_of_a_snapshot_lets_a_start_take_an_older_one() {
     let place = Place::new();
     place.first_batches(2);
     place.first_batches(2);
@@ -45,14 +45,17 @@ fn damage_that_is_met_in_use_lets_the_next_start_take_an_older_snapshot() {
         fs::write(newest.join(table), bytes).unwrap();
     }
 
-    let used = place.open().and_then(|mut query| drain(&mut query));
+    // Met while the snapshot is opened, it is passed over at once; met in a batch, by the start after that.
+    let started = || {
+        let mut running = place.open()?;
+        let snapshot = running.recovered().snapshot.clone();
+        drain(&mut running)?;
+        running.close().map(|()| snapshot)
+    };
+    let started = started().or_else(|_| started()).unwrap();
 
-    assert!(["STATE_CORRUPT", "HOST_ERROR"].contains(&code(used).as_str()));
-    let mut running = place.open().unwrap();
-    assert_eq!(running.recovered().snapshot.as_deref(), older.file_name().unwrap().to_str());
-    drain(&mut running).unwrap();
+    assert_eq!(started.as_deref(), older.file_name().unwrap().to_str());
     assert!(place.published() == Place::undisturbed());
-    running.close().unwrap();
     assert_eq!(place.open().unwrap().recovered().applied, 0, "the damaged one was made anew");
 }
 
