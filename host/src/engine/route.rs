@@ -351,7 +351,7 @@ mod tests {
             Routing { key, columns: Schema::new(Vec::new()).unwrap(), event_time: None, key_groups: KEY_GROUPS };
         let batch = route(&["a", "b", "c"].map(str::to_owned), 3).batches.remove(0);
 
-        let routed = routing.route(&[batch], LateRows::Keep).unwrap();
+        let routed = routing.route(&[batch], LateRows::Keep, i64::MAX).unwrap();
 
         let shares = routed.into_shares(std::slice::from_ref(&(0..KEY_GROUPS)), KEY_GROUPS).unwrap();
         assert_eq!(shares[0].batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);
