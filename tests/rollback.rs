@@ -45,6 +45,48 @@ fn the_query_goes_on_from_the_batch_as_if_those_after_it_had_never_run() {
 }
 
 #[test]
+fn snapshots_of_what_was_taken_back_are_gone() {
+    let place = Place::new(settings());
+    place.drained();
+
+    let done = place.roll_back(3).unwrap();
+
+    let view = QueryView::open(place.disk(), &place.query.checkpoint).unwrap();
+    let names: Vec<_> = view.snapshots().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(names.last(), Some(&format!("{}-1", done.next_batch - 1)));
+    assert!(names.iter().rev().skip(1).all(|name| ["1-0", "2-0", "3-0"].contains(&name.as_str())), "{names:?}");
+}
+
+#[test]
+fn rows_of_a_stream_are_given_again_from_where_the_batch_had_come_to() {
+    let place = TempDir::new().unwrap();
+    let checkpoint = place.path().join("checkpoint");
+    let lines = ["{\"key\":\"a\",\"n\":1}\n", "{\"key\":\"a\",\"n\":2}\n", "{\"key\":\"b\",\"n\":3}\n"];
+    let feed = |text: &str, arguments: &[&str]| {
+        let rows = place.path().join("stdin");
+        fs::write(&rows, text).unwrap();
+        let mut command = tidemill();
+        command.arg("run").arg(super::support::component("counter")).args(["--input", "-", "--key", "key"]);
+        command.args(["--schema", "key STRING, n BIGINT", "--set", "limits.rows_per_batch=1"]);
+        command.arg("--sink").arg(place.path().join("rows")).arg("--checkpoint").arg(&checkpoint).args(arguments);
+        succeed(command.stdin(fs::File::open(rows).unwrap()))
+    };
+    let rolled_back = || succeed(tidemill().arg("rollback").arg(&checkpoint).args(["--to", "0"]));
+    feed(&lines.concat(), &[]);
+    let rows = || super::support::rows(&place.path().join("rows"));
+    let undisturbed = rows();
+
+    let said = rolled_back();
+    assert!(said.out.contains("2 rows of stdin must be given again."), "{}", said.out);
+    feed(&lines[1..].concat(), &[]);
+    assert_eq!(rows(), undisturbed);
+
+    rolled_back();
+    feed(&lines.concat(), &["--set", "source.skip_committed=true"]);
+    assert_eq!(rows(), undisturbed, "or the whole stream, of which what counts is read over");
+}
+
+#[test]
 fn a_rollback_can_follow_another_also_behind_it() {
     let place = Place::new(event_time(500));
     let (last, files) = (place.drained(), place.files());
@@ -341,7 +383,7 @@ impl Place {
                 retention,
                 ..settings
             },
-            operator: Tally { timers: Timers::Unused, ..Tally::default() },
+            operator: Tally { timers: Timers::After { ms: 700 }, ..Tally::default() },
             input: at("input"),
             clock: Arc::new(ManualClock::at(1_000)),
             checkpoint: roots[0].join("checkpoint"),

@@ -157,6 +157,14 @@ pub fn roll_back(
         }
         undoing.withdraw(query_id, &history, &rollback)?;
         faults::point("rollback.withdrawn");
+        // Of no use to the query any more, they must not count among those that are kept for it.
+        let base = |name: SnapshotName| {
+            name.generation == rollback.generation && name.batch_id == rollback.last_batch
+                || name.generation < rollback.generation
+                    && name.batch_id <= rollback.to
+                    && history.leads_to(rebuild::named(name), history.now())
+        };
+        checkpoint.snapshots().remove_all_but(base)?;
     } else {
         undoing.refuse_if_sinks_cannot_follow(&rollback)?;
     }

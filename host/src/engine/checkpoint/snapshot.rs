@@ -252,6 +252,17 @@ impl SnapshotFolder {
         io::copy(&mut self.disk.open(from)?, &mut target).map(|_| ())
     }
 
+    /// Removes the snapshots that are not wanted any more, whatever their age.
+    ///
+    /// # Errors
+    /// What the disk says; some may be gone then.
+    pub fn remove_all_but(&self, wanted: impl Fn(SnapshotName) -> bool) -> Result<(), CheckpointError> {
+        for name in self.list()?.into_iter().filter(|name| !wanted(*name)) {
+            self.remove(&name.to_string()).map_err(|source| self.disk_failed(source))?;
+        }
+        Ok(())
+    }
+
     fn remove_if_there(&self, dir: &Path) -> io::Result<()> {
         if self.disk.exists(dir)? { self.disk.remove_dir_all(dir) } else { Ok(()) }
     }

@@ -45,6 +45,22 @@ fn changes_may_be_applied_again() {
 }
 
 #[test]
+fn a_batch_that_is_applied_in_part_is_known() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let store = RocksStore::open(dir.path(), &RocksSettings::default()).unwrap();
+    let large = "x".repeat(9 << 20);
+    let batch = |last: Changes| [changes(&[(Family::State, "a", Some(&large))]), last];
+    let applied = Applied { batch: Some(3), generation: 1 };
+
+    let cut_short = Changes::from_bytes(vec![1, 5, b'b']);
+    assert_eq!(store.apply(&batch(cut_short), applied).unwrap_err().code(), "STATE_CORRUPT");
+    assert_eq!((store.applied().unwrap(), store.applying().unwrap()), (Applied::default(), Some(applied)));
+
+    store.apply(&batch(changes(&[(Family::State, "b", Some("2"))])), applied).unwrap();
+    assert_eq!((store.applied().unwrap(), store.applying().unwrap()), (applied, None));
+}
+
+#[test]
 fn scans_keep_to_their_bounds_and_families_apart() {
     for backing in Backing::all() {
         let store = backing.store();
