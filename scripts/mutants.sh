@@ -5,14 +5,18 @@
 #   scripts/mutants.sh              all of them
 #   scripts/mutants.sh NAME ...     these
 #
-# Needs the components (scripts/build-guests.sh). A fault costs an incremental build without optimisation, about a minute.
+#   TIDEMILL_MUTANTS_TARGET   where they are built (default target/mutants): cargo takes two copies of one workspace for the
+#                             same, so not where the repository itself is
+#
+# Needs the components (scripts/build-guests.sh). A fault costs an incremental build without optimisation, about a minute;
+# the first one that of all dependencies.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 repository=$PWD
 mutants=$repository/tests/conformance/mutants
 export TIDEMILL_COMPONENTS=${TIDEMILL_COMPONENTS:-${CARGO_TARGET_DIR:-$repository/target}/components}
-export CARGO_TARGET_DIR=${TIDEMILL_MUTANTS_TARGET:-${CARGO_TARGET_DIR:-$repository/target}}
+export CARGO_TARGET_DIR=${TIDEMILL_MUTANTS_TARGET:-${CARGO_TARGET_DIR:-$repository/target}/mutants}
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_DEBUG=0
 
 names=("$@")

@@ -81,6 +81,10 @@ pub struct Step {
     pub advance: Option<i64>,
     /// Rows that come in, JSON Lines; a file of a directory that the query reads.
     pub rows: Option<String>,
+    /// State that is put in place before the processor of the step's batch begins, as in `state`: a value, the elements
+    /// of a list, entries of a map. Without `value` it is cleared, or the entry removed.
+    #[serde(default)]
+    pub put: BTreeMap<String, String>,
     /// The point of [`crate::engine::faults`] at which the process dies in this step, `name` or `name:n`. The query is
     /// then opened again, and the step goes on unless what it wanted was committed.
     pub crash: Option<String>,
@@ -235,7 +239,7 @@ impl Step {
     /// Texts that are parsed when they are compared are so here too, so that a misspelt case is told from a wrong answer.
     fn check(&self) -> Result<(), String> {
         let texts = [Some(&self.expect), self.timers.as_ref(), self.reference.as_ref()];
-        for text in texts.into_iter().flatten().chain(self.state.values()) {
+        for text in texts.into_iter().flatten().chain(self.state.values()).chain(self.put.values()) {
             json_lines(text)?;
         }
         match (&self.clock, &self.advance) {

@@ -21,6 +21,7 @@ mod case;
 mod compare;
 mod kit;
 mod peek;
+mod poke;
 mod report;
 mod run;
 

@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use toml::Table;
 
-use super::case::{Case, Restart, Step, Until};
+use super::case::{Case, Restart, Step, Until, json_lines};
 use super::compare::differences;
 use super::kit::{Kit, overlay};
 use super::peek;
+use super::poke::{Poked, Pokes};
 use super::report::{Actual, Failure, StepReport};
 use crate::clock::ManualClock;
 use crate::config::QueryConfig;
@@ -37,6 +38,7 @@ pub(super) struct Run<'k> {
     /// Batches of the sink that earlier steps have seen.
     seen: usize,
     input_files: u64,
+    pokes: Pokes,
     query: Option<Query>,
     /// Columns of the grouping key.
     key: Vec<String>,
@@ -60,6 +62,7 @@ impl<'k> Run<'k> {
             table: MemoryTable::default(),
             seen: 0,
             input_files: 0,
+            pokes: Pokes::default(),
             query: None,
             key: Vec::new(),
             place,
@@ -98,11 +101,14 @@ impl<'k> Run<'k> {
             let number = self.input_files;
             self.write(&self.path("input").join(format!("{number:06}.jsonl")), rows, number)?;
         }
+        let put = step.put.iter().map(|(name, text)| (name.clone(), json_lines(text).unwrap_or_default()));
+        self.pokes.put(put.collect());
         match (&step.crash, step.run) {
             (_, Until::Nothing) => return Ok(()),
             (Some(point), _) => self.run_with_crash(point, step.run, actual)?,
             (None, _) => self.run(step.run, actual)?,
         }
+        self.pokes.check()?;
         let Some(query) = &self.query else { return Ok(()) };
         for name in step.state.keys() {
             actual.state.insert(name.clone(), peek::variable(query, name)?);
@@ -179,7 +185,10 @@ impl<'k> Run<'k> {
         let steps = config.steps.iter().map(|step| {
             let metering = config.query.metering;
             Ok(StepParts {
-                operator: self.kit.processor(&step.component, metering, &step.limits.sandbox)?,
+                operator: Arc::new(Poked {
+                    processor: self.kit.processor(&step.component, metering, &step.limits.sandbox)?,
+                    pokes: self.pokes.clone(),
+                }),
                 initial_state: step.initial_state.as_ref().map(source).transpose()?,
             })
         });
