@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tidemill_host::testkit::Case;
 use toml::Table;
 
-use super::{cases, folder};
+use super::{cases, files, folder};
 use crate::support::repository;
 
 /// Lines whose behaviour is shown as it is in Spark, or as we do it instead. Raise it with every line; it may not fall.
@@ -81,14 +81,14 @@ fn list() -> List {
 
 #[test]
 fn every_line_of_the_list_is_shown_or_says_why_not() {
-    let (list, cases) = (list(), cases());
+    let (list, cases, sources) = (list(), cases(), Sources::read());
     let mut wrong = Vec::new();
     for (name, line) in &list.lines {
         let shown = line.shown_by(name, &cases);
         if shown.is_empty() && !matches!(line.column(), Column::Languages | Column::Pending) {
             wrong.push(format!("{name}: nothing shows it ({})", line.says));
         }
-        wrong.extend(line.tests.iter().chain(&line.nearest).filter_map(|test| missing(name, test)));
+        wrong.extend(line.tests.iter().chain(&line.nearest).filter_map(|test| missing(name, test, &sources)));
     }
     let known: Vec<_> = list.lines.iter().map(|(name, _)| name).collect();
     for case in &cases {
@@ -98,13 +98,36 @@ fn every_line_of_the_list_is_shown_or_says_why_not() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with the name of a test, `file::name`.
-fn missing(line: &str, test: &str) -> Option<String> {
-    let Some((file, name)) = test.rsplit_once("::") else { return Some(format!("{line}: {test} is no file::name")) };
-    match fs::read_to_string(repository().join(file)) {
-        Ok(text) if text.contains(&format!("fn {name}(")) => None,
-        Ok(_) => Some(format!("{line}: {file} has no test {name}")),
-        Err(error) => Some(format!("{line}: {file}: {error}")),
+/// What is wrong with the name of a test.
+fn missing(line: &str, test: &str, sources: &Sources) -> Option<String> {
+    match sources.locate(test).len() {
+        1 => None,
+        0 => Some(format!("{line}: there is no test {test}")),
+        _ => Some(format!("{line}: {test} stands in {}", sources.locate(test).join(", "))),
+    }
+}
+
+/// The Rust sources that hold tests, by path within the repository.
+struct Sources(Vec<(String, String)>);
+
+impl Sources {
+    fn read() -> Self {
+        let root = repository();
+        let folders = ["host/src", "tests", "guest-sdk/rust/src"].map(|folder| root.join(folder));
+        let paths = folders.iter().flat_map(|folder| files(folder));
+        let rust = paths.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+        let named = rust.map(|path| {
+            let name = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(path).unwrap())
+        });
+        Self(named.collect())
+    }
+
+    /// Files with the test `place::name` that have the place in their path.
+    fn locate(&self, test: &str) -> Vec<&str> {
+        let (place, name) = test.rsplit_once("::").unwrap_or(("", test));
+        let holds = |(path, text): &&(String, String)| path.contains(place) && text.contains(&format!("fn {name}("));
+        self.0.iter().filter(holds).map(|(path, _)| path.as_str()).collect()
     }
 }
 
