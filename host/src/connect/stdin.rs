@@ -30,6 +30,9 @@ const CHUNKS_AHEAD: usize = 64;
 /// The name of the stream, for people.
 const NAME: &str = "stdin";
 
+/// Key of the bookkeeping: behind all committed rows.
+const PLACE: &[u8] = b"place";
+
 /// What a stream is to a query that has read from one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterRestart {
@@ -183,6 +186,8 @@ impl StdinSource {
         range.end = self.place.clone();
         range.header.clone_from(&self.header);
         slice.range = SourceRange { at: serde_json::to_value(&range).map_err(defect)?, inline: Some(inline) };
+        // Batches without rows may go on until the log no longer holds the last one with some.
+        slice.bookkeeping.push((PLACE.to_vec(), Some(serde_json::to_vec(&self.place).map_err(defect)?)));
         Ok(Some(slice))
     }
 
@@ -274,9 +279,9 @@ impl Source for StdinSource {
         Ok(())
     }
 
-    fn restore(&mut self, _: Vec<(Vec<u8>, Vec<u8>)>, last: Option<&SourceRange>) -> Result<(), SourceError> {
-        let Some(last) = last else { return Ok(()) };
-        let end = stream_range(last)?.end;
+    fn restore(&mut self, bookkeeping: Vec<(Vec<u8>, Vec<u8>)>, _: Option<&SourceRange>) -> Result<(), SourceError> {
+        let Some((_, place)) = bookkeeping.into_iter().find(|(key, _)| key == PLACE) else { return Ok(()) };
+        let end: StreamPlace = serde_json::from_slice(&place).map_err(|error| ReadError::position(NAME, error))?;
         match self.after_restart {
             AfterRestart::Continue => self.place = end,
             AfterRestart::SkipCommitted => self.skip = Some(end),

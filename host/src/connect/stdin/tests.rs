@@ -61,6 +61,18 @@ fn another_stream_continues() {
 }
 
 #[test]
+fn the_place_is_known_when_the_log_no_longer_holds_the_last_rows() {
+    let mut kept = Kept::default();
+    drain(&mut lines("{\"n\":1}\n{\"n\":2}\n", AfterRestart::Continue), &mut kept).unwrap();
+    kept.last = None;
+
+    let mut source = lines("{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n", AfterRestart::SkipCommitted);
+    kept.restore(&mut source).unwrap();
+
+    assert_eq!(drain(&mut source, &mut kept).unwrap().rows, ["{\"n\":3}"]);
+}
+
+#[test]
 fn another_prefix_is_refused() {
     let mut kept = Kept::default();
     drain(&mut lines("{\"n\":1}\n{\"n\":2}\n", AfterRestart::Continue), &mut kept).unwrap();
