@@ -20,9 +20,11 @@ fixture=tests/fixtures/checkpoints/$format
 # The text of a block of the page, by the file that it stands for.
 block() { awk -v head="^\`\`\`[a-z]+ $1\$" '$0 ~ head { on = 1; next } /^```$/ { on = 0 } on' "$page"; }
 
-rm -rf "$fixture"
-mkdir -p "$fixture/visits"
-cd "$fixture"
+# The record of a batch names the folder of its source and sink: one that says nothing of this machine.
+made=/tmp/tidemill-checkpoint-fixture
+rm -rf "$made"
+mkdir -p "$made/visits"
+cd "$made"
 block query.toml >query.toml
 block visits/1.jsonl >visits/1.jsonl
 touch -d @1000000001 visits/1.jsonl query.toml
@@ -30,4 +32,8 @@ touch -d @1000000001 visits/1.jsonl query.toml
 # Of RocksDB's own diary nothing is read.
 find checkpoint -name 'LOG*' -delete
 rm -rf checkpoint/live checkpoint/tmp
-find . -type f | sort
+cd - >/dev/null
+rm -rf "$fixture"
+mkdir -p "$(dirname "$fixture")"
+mv "$made" "$fixture"
+find "$fixture" -type f | sort

@@ -135,7 +135,8 @@ pub enum StateError {
     },
     /// A value schema more than a variable may have.
     #[error(
-        "state variable {name:?} has had {schemas_max} value schemas, which is the most that it may have; go back to one of          them, raise limits.state.value_schemas_max, or drop the variable with delete-if-exists"
+        "state variable {name:?} has had {schemas_max} value schemas, which is the most that it may have; go back to one \
+         of them, raise limits.state.value_schemas_max, or drop the variable with delete-if-exists"
     )]
     TooManySchemas {
         /// The variable.
@@ -145,7 +146,8 @@ pub enum StateError {
     },
     /// A row that grows out of bounds when it is read by today's schema.
     #[error(
-        "a row of schema {schema_id} has more than {bytes_max} bytes in the schema of today; add fewer fields to what its          arrays and maps hold, or write it anew under a new name"
+        "a row of schema {schema_id} has more than {bytes_max} bytes in the schema of today; add fewer fields to \
+         what its arrays and maps hold, or write it anew under a new name"
     )]
     ConvertedTooLarge {
         /// Schema that the row was written with.
