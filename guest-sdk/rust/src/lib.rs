@@ -53,3 +53,9 @@ pub use types::{Binary, Date, Decimal, ParseDecimalError, Timestamp};
 use component::Host;
 #[cfg(not(target_arch = "wasm32"))]
 use memory::Host;
+
+/// The processors that the pages show compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[doc = include_str!("../../../README.md")]
+mod pages {}
