@@ -133,8 +133,9 @@ fn every_limit_of_the_state_is_met_by_a_guest() {
     let limits = serde_json::to_value(StateLimits::default()).unwrap();
     let said = |limit: &str| FLOODS.iter().any(|attack| attack.says == format!("limits.state.{limit}"));
     let left_out: Vec<_> = names_of(&limits).into_iter().filter(|limit| !said(limit)).map(str::to_owned).collect();
-    // It bounds the host's own sweep, whose rest waits for the next one.
-    assert_eq!(left_out, ["ttl_evictions_max"]);
+    // The first bounds the host's own sweep, whose rest waits for the next one. It takes several versions of a guest to
+    // meet the second: the case `schemas_are_limited` of tests/conformance does.
+    assert_eq!(left_out, ["ttl_evictions_max", "value_schemas_max"]);
 }
 
 #[test]
