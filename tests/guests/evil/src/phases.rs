@@ -1,6 +1,7 @@
 //! Calls at the wrong time.
 
 use crate::bindings::tidemill::processor::{effects, input, state, timers};
+use crate::loops::register_due;
 use crate::polite::{VALUE, each_group, each_group_applies, failure, fault, init};
 use crate::wire::{EMIT, TIMER_REGISTER, VALUE_PUT, op, text_row};
 use crate::{Attack, Failure, Plan, Query};
@@ -14,9 +15,16 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack { close: read, ..Attack::polite("read-close") },
     Attack { close: next, ..Attack::polite("next-close") },
     Attack { input: declare, ..Attack::polite("declare-input") },
+    Attack { input: register_due, timer: declare, ..Attack::polite("declare-timer") },
+    Attack { close: declare_any, ..Attack::polite("declare-close") },
     Attack { input: drop_variable, ..Attack::polite("drop-input") },
+    Attack { input: register_due, timer: drop_variable, ..Attack::polite("drop-timer") },
+    Attack { close: || state::delete_if_exists("value").map_err(fault), ..Attack::polite("drop-close") },
+    Attack { init: |query| in_init(query, register), ..Attack::polite("register-init") },
+    Attack { close: register, ..Attack::polite("register-close") },
     Attack { initial_state: emit, ..Attack::polite("emit-initial-state") },
-    Attack { input: timer, ..Attack::polite("timer-mode-none") },
+    // In a query without a time mode.
+    Attack { input: register_due, ..Attack::polite("timer-mode-none") },
     Attack { input: beyond_the_end, ..Attack::polite("next-after-end") },
 ];
 
@@ -44,7 +52,24 @@ fn next() -> Result<(), Failure> {
 }
 
 fn declare() -> Result<(), Failure> {
-    each_group(|_| state::get_value_state("late", "value STRING", None).map(|_| ()).map_err(fault))
+    each_group(|_| declare_any())
+}
+
+/// Every kind; the fault is that of the last, and none may be made.
+fn declare_any() -> Result<(), Failure> {
+    let made = [
+        state::get_value_state("late value", "value STRING", None),
+        state::get_list_state("late list", "value STRING", None),
+        state::get_map_state("late map", "key STRING", "value STRING", None),
+    ];
+    match made.iter().find(|made| made.is_ok()) {
+        Some(_) => Err(failure("DECLARED", "a variable was made outside of init")),
+        None => made.into_iter().try_for_each(|made| made.map(|_| ()).map_err(fault)),
+    }
+}
+
+fn register() -> Result<(), Failure> {
+    effects::apply(&op(TIMER_REGISTER, 0, 0, &0i64.to_le_bytes())).map_err(|fault| failure(&fault.code, &fault.message))
 }
 
 fn drop_variable() -> Result<(), Failure> {
@@ -53,11 +78,6 @@ fn drop_variable() -> Result<(), Failure> {
 
 fn emit() -> Result<(), Failure> {
     each_group_applies(|group| op(EMIT, 0, group, &text_row(b"x")))
-}
-
-/// In a query without a time mode.
-fn timer() -> Result<(), Failure> {
-    each_group_applies(|group| op(TIMER_REGISTER, 0, group, &0i64.to_le_bytes()))
 }
 
 /// Legal: the end stays the end.
