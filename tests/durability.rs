@@ -26,7 +26,7 @@ use tidemill_host::engine::source::ReadLimits;
 use tidemill_host::engine::trigger::{self, Stop};
 use tidemill_host::record::Schema;
 
-use super::native_query::{FileQuery, directory, event_time, in_mode, settings, two_steps};
+use super::native_query::{FileQuery, directory, event_time, in_mode, settings, source, two_steps};
 use super::support::{published, write_at};
 use super::tally::{Tally, Timers};
 
@@ -51,6 +51,11 @@ fn a_power_loss_with_ttl_and_timers_by_the_clock() {
 #[test]
 fn a_power_loss_with_two_steps_in_event_time() {
     survives_every_crash(&World::two_steps());
+}
+
+#[test]
+fn a_power_loss_with_two_sources_in_two_steps() {
+    survives_every_crash(&World::two_sources());
 }
 
 #[test]
@@ -191,6 +196,15 @@ impl World {
     fn two_steps() -> Self {
         let mut world = Self::small_output();
         world.query.settings = two_steps(world.query.settings.clone());
+        world
+    }
+
+    fn two_sources() -> Self {
+        let mut world = Self::two_steps();
+        world.query.settings.sources.push(source("second", Some(500)));
+        let second = world.query.input.with_file_name("second");
+        fs::create_dir(&second).unwrap();
+        fs::rename(world.query.input.join("1.jsonl"), second.join("1.jsonl")).unwrap();
         world
     }
 

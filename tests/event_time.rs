@@ -66,7 +66,7 @@ fn a_trigger_without_rows_counts_for_lateness_after_a_restart_too() {
 fn a_row_far_ahead_of_its_batch_does_not_make_the_rows_of_others_late() {
     for (max_future_ms, late) in [(Some(1_000), 0), (None, 1)] {
         let mut settings = event_time(10);
-        settings.watermark.as_mut().unwrap().max_future_ms = max_future_ms;
+        settings.sources[0].watermark.as_mut().unwrap().max_future_ms = max_future_ms;
         // It is always 1,000 ms: 2,000 is the latest that moves the watermark.
         let query = MemoryQuery::new(settings);
         let mut running = query.open().unwrap();

@@ -29,6 +29,7 @@ mod reader;
 mod recovery;
 mod restarts;
 mod rollback;
+mod sources;
 mod steps;
 mod support;
 mod tally;

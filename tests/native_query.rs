@@ -14,7 +14,9 @@ use tidemill_host::engine::operator::{OutputMode, TimeMode};
 use tidemill_host::engine::output::OutputLimits;
 use tidemill_host::engine::progress::Progress;
 use tidemill_host::engine::query::{Parts, Query, Step, StepParts, StoreKind};
-use tidemill_host::engine::settings::{BadRows, QuerySettings, Retention, StepSettings, Trigger, WatermarkSettings};
+use tidemill_host::engine::settings::{
+    BadRows, InputSettings, QuerySettings, Retention, StepSettings, Trigger, WatermarkPolicy, WatermarkSettings,
+};
 use tidemill_host::engine::sink::Sink;
 use tidemill_host::engine::source::{ReadLimits, Source};
 use tidemill_host::state::StateLimits;
@@ -27,7 +29,9 @@ pub fn settings() -> QuerySettings {
     QuerySettings {
         name: None,
         steps: vec![step("main")],
-        watermark: None,
+        sources: vec![source("input", None)],
+        dropped_sources: Vec::new(),
+        watermark_policy: WatermarkPolicy::Min,
         trigger: Trigger::AvailableNow,
         workers: 2,
         key_groups: 16,
@@ -38,6 +42,13 @@ pub fn settings() -> QuerySettings {
         ttl_sweep_ms: 60_000,
         retention: Retention { snapshot_batches: 2, snapshot_bytes: u64::MAX, batches: 3 },
     }
+}
+
+/// A source whose rows have their event time in `at`, with this delay; None: they have none.
+pub fn source(name: &str, delay_ms: Option<u64>) -> InputSettings {
+    let watermark =
+        delay_ms.map(|delay_ms| WatermarkSettings { column: "at".to_owned(), delay_ms, max_future_ms: None });
+    InputSettings { name: name.to_owned(), watermark, idle_timeout_ms: None }
 }
 
 /// A step that groups by `k`.
@@ -61,15 +72,14 @@ pub fn in_mode(time_mode: TimeMode) -> QuerySettings {
 
 /// The same in event time.
 pub fn event_time(delay_ms: u64) -> QuerySettings {
-    let watermark = Some(WatermarkSettings { column: "at".to_owned(), delay_ms, max_future_ms: None });
-    QuerySettings { watermark, ..in_mode(TimeMode::EventTime) }
+    QuerySettings { sources: vec![source("input", Some(delay_ms))], ..in_mode(TimeMode::EventTime) }
 }
 
 /// The same in two steps: the second tallies what the first emits.
 pub fn two_steps(settings: QuerySettings) -> QuerySettings {
     let first = StepSettings { name: "first".to_owned(), ..settings.steps[0].clone() };
     let second = StepSettings { name: "second".to_owned(), ..first.clone() };
-    let event_time = settings.watermark.is_some() && first.time_mode == TimeMode::EventTime;
+    let event_time = settings.sources[0].watermark.is_some() && first.time_mode == TimeMode::EventTime;
     let first = StepSettings { output_event_time: event_time.then(|| "time".to_owned()), ..first };
     QuerySettings { steps: vec![first, second], ..settings }
 }
@@ -82,10 +92,10 @@ pub fn tallies(settings: &QuerySettings, first: &Tally) -> Vec<StepParts> {
 }
 
 /// The parts of a query on the machine's disk; a test replaces those that it is about.
-pub fn parts(operator: Tally, input: Box<dyn Source>, sink: Box<dyn Sink>, checkpoint: &Path) -> Parts {
+pub fn parts(operator: Tally, inputs: Vec<Box<dyn Source>>, sink: Box<dyn Sink>, checkpoint: &Path) -> Parts {
     Parts {
         steps: vec![StepParts { operator: Arc::new(operator), initial_state: None }],
-        input,
+        inputs,
         sink,
         quarantine: None,
         clock: Arc::new(ManualClock::at(1_000)),
@@ -120,8 +130,12 @@ impl FileQuery {
 
     /// Opens it with another sink.
     pub fn open_with(&self, disk: &Arc<dyn Disk>, sink: Box<dyn Sink>) -> Result<Query, QueryError> {
-        let source =
-            FileSource::open(&self.input, FileFormat::Text(TextFormat::JsonLines), Some(schema(INPUT))).unwrap();
+        let source = |path: &Path| -> Box<dyn Source> {
+            Box::new(FileSource::open(path, FileFormat::Text(TextFormat::JsonLines), Some(schema(INPUT))).unwrap())
+        };
+        // Sources after the first read folders of their names beside it.
+        let later = self.settings.sources.iter().skip(1).map(|of| source(&self.input.with_file_name(&of.name)));
+        let inputs = std::iter::once(source(&self.input)).chain(later).collect();
         let quarantine = || open_quarantine(&self.bad_rows, Arc::clone(disk)).unwrap();
         Query::open(
             self.settings.clone(),
@@ -130,7 +144,7 @@ impl FileQuery {
                 clock: Arc::clone(&self.clock),
                 disk: Arc::clone(disk),
                 steps: tallies(&self.settings, &self.operator),
-                ..parts(self.operator.clone(), Box::new(source), sink, &self.checkpoint)
+                ..parts(self.operator.clone(), inputs, sink, &self.checkpoint)
             },
         )
     }
@@ -195,7 +209,7 @@ impl MemoryQuery {
         Parts {
             steps,
             clock: Arc::clone(&self.clock) as _,
-            ..parts(self.operator.clone(), source(INPUT, &self.rows), sink, &self.checkpoint())
+            ..parts(self.operator.clone(), vec![source(INPUT, &self.rows)], sink, &self.checkpoint())
         }
     }
 

@@ -171,7 +171,7 @@ impl Case {
     /// How far a killed process had come, by what it left.
     fn phase(&self, place: &Path) -> &'static str {
         let checkpoint = Checkpoint::open_existing(std::sync::Arc::new(RealDisk), &place.join("checkpoint"));
-        let history = checkpoint.ok().and_then(|checkpoint| History::view(&checkpoint, None).ok());
+        let history = checkpoint.ok().and_then(|checkpoint| History::view(&checkpoint).ok());
         let Some(last) = history.and_then(|history| history.last) else { return "before the first commit" };
         let files = published(&place.join("rows"));
         let emitted = last.sinks.iter().any(|part| part.staged != StagedAt::Nowhere);

@@ -11,10 +11,10 @@ use tidemill_host::disk::RealDisk;
 use tidemill_host::engine::operator::TimeMode;
 use tidemill_host::engine::query::{Parts, Query, Step, StepParts};
 use tidemill_host::engine::replay::{Beginning, ChangedInput, Compared, Difference, Observer, ReplayParts, replay};
-use tidemill_host::engine::settings::{BadRows, QuerySettings, StepSettings, Trigger, WatermarkSettings};
+use tidemill_host::engine::settings::{BadRows, QuerySettings, StepSettings, Trigger};
 use tidemill_host::record::{RowLayout, decode_rows, row_from_json};
 
-use super::native_query::{MemoryQuery, code, drain, event_time, in_mode, settings, step, tallies, two_steps};
+use super::native_query::{MemoryQuery, code, drain, event_time, in_mode, settings, source, step, tallies, two_steps};
 use super::tally::{INITIAL_STATE, INPUT, OUTPUT, Tally, Timers, initial_state, schema};
 
 /// Rows of a batch (key, number), and the time that passes before it.
@@ -98,7 +98,7 @@ impl Separate {
         let Self { first, second } = self;
         let input = MemorySource::new(schema(OUTPUT), second.rows.clone());
         let mut last =
-            Query::open(second.settings.clone(), Parts { input: Box::new(input), ..second.parts() }).unwrap();
+            Query::open(second.settings.clone(), Parts { inputs: vec![Box::new(input)], ..second.parts() }).unwrap();
         let mut running = first.open().unwrap();
         let (mut handed, mut now_ms) = (0, 1_000);
         for (rows, passes_ms) in batches {
@@ -174,7 +174,7 @@ fn a_row_that_the_next_step_would_find_late_fails_its_batch() {
 #[test]
 fn an_event_time_needs_its_column_and_a_watermark() {
     let (none, by_clock, in_event_time) = (TimeMode::None, TimeMode::ProcessingTime, TimeMode::EventTime);
-    let watermark = Some(WatermarkSettings { column: "at".to_owned(), delay_ms: 0, max_future_ms: None });
+    let watermark = Some(0);
     let named = |name: &str, time_mode, column: Option<&str>| StepSettings {
         time_mode,
         output_event_time: column.map(str::to_owned),
@@ -182,29 +182,25 @@ fn an_event_time_needs_its_column_and_a_watermark() {
     };
     let cases = [
         (vec![named("a", none, Some("time"))], None, "CANNOT_ASSIGN_EVENT_TIME_COLUMN_WITHOUT_WATERMARK"),
-        (vec![named("a", none, Some("tim"))], watermark.clone(), "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
-        (vec![named("a", none, Some("count"))], watermark.clone(), "WATERMARK_COLUMN_TYPE"),
-        (vec![named("a", none, None), named("b", in_event_time, None)], watermark.clone(), "WATERMARK_MISSING"),
-        (
-            vec![named("a", by_clock, Some("time")), named("b", in_event_time, None)],
-            watermark.clone(),
-            "WATERMARK_MISSING",
-        ),
+        (vec![named("a", none, Some("tim"))], watermark, "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        (vec![named("a", none, Some("count"))], watermark, "WATERMARK_COLUMN_TYPE"),
+        (vec![named("a", none, None), named("b", in_event_time, None)], watermark, "WATERMARK_MISSING"),
+        (vec![named("a", by_clock, Some("time")), named("b", in_event_time, None)], watermark, "WATERMARK_MISSING"),
         (
             vec![named("a", by_clock, None), named("b", none, Some("time"))],
-            watermark.clone(),
+            watermark,
             "CANNOT_ASSIGN_EVENT_TIME_COLUMN_WITHOUT_WATERMARK",
         ),
     ];
     for (steps, watermark, expected) in cases {
         let several = steps.len() > 1;
-        let query = MemoryQuery::new(QuerySettings { steps, watermark, ..settings() });
+        let query = MemoryQuery::new(QuerySettings { steps, sources: vec![source("input", watermark)], ..settings() });
         let error = query.open().err().unwrap();
         assert_eq!(error.code(), expected, "{error}");
         assert_eq!(error.to_string().starts_with("step "), several, "{error}");
     }
     let accepted = vec![named("a", none, Some("time")), named("b", in_event_time, None)];
-    MemoryQuery::new(QuerySettings { steps: accepted, watermark, ..settings() }).open().unwrap();
+    MemoryQuery::new(QuerySettings { steps: accepted, ..event_time(0) }).open().unwrap();
 }
 
 #[test]
@@ -328,7 +324,7 @@ fn a_replay_names_the_step_that_is_not_as_recorded() {
         let parts = ReplayParts {
             operators: vec![Arc::new(tally()), Arc::new(second)],
             load: Box::new(|_, _, _| panic!("native operators are not kept")),
-            input: Box::new(MemorySource::new(schema(INPUT), query.rows.clone())),
+            inputs: vec![Box::new(MemorySource::new(schema(INPUT), query.rows.clone()))],
             initial_states: Vec::new(),
             disk: Arc::new(RealDisk),
             checkpoint: query.checkpoint(),

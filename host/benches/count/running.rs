@@ -14,7 +14,9 @@ use tidemill_host::engine::operator::{Operator, OutputMode, TimeMode};
 use tidemill_host::engine::output::OutputLimits;
 use tidemill_host::engine::progress::Progress;
 use tidemill_host::engine::query::{Parts, Query, Step, StepParts, StoreKind};
-use tidemill_host::engine::settings::{BadRows, ONLY_STEP, QuerySettings, Retention, StepSettings, Trigger};
+use tidemill_host::engine::settings::{
+    BadRows, InputSettings, ONLY_SOURCE, ONLY_STEP, QuerySettings, Retention, StepSettings, Trigger, WatermarkPolicy,
+};
 use tidemill_host::engine::sink::{Publication, Published, Sink, SinkError};
 use tidemill_host::engine::source::ReadLimits;
 use tidemill_host::record::Schema;
@@ -35,7 +37,7 @@ impl Running {
         let rows = MemoryRows::default();
         let parts = Parts {
             steps: vec![StepParts { operator, initial_state: None }],
-            input: Box::new(MemorySource::new(Schema::parse(INPUT)?, rows.clone())),
+            inputs: vec![Box::new(MemorySource::new(Schema::parse(INPUT)?, rows.clone()))],
             sink: Box::new(NullSink),
             quarantine: None,
             clock: Arc::new(SystemClock),
@@ -94,7 +96,9 @@ fn settings() -> QuerySettings {
             state: StateLimits::default(),
             parameters: BTreeMap::new(),
         }],
-        watermark: None,
+        sources: vec![InputSettings { name: ONLY_SOURCE.to_owned(), watermark: None, idle_timeout_ms: None }],
+        dropped_sources: Vec::new(),
+        watermark_policy: WatermarkPolicy::Min,
         trigger: Trigger::AvailableNow,
         workers: 1,
         key_groups: 256,

@@ -106,9 +106,9 @@ fn processors(config: &QueryConfig, environment: &Environment) -> anyhow::Result
 
 fn schemas(config: &QueryConfig) -> anyhow::Result<Schemas> {
     Ok(Schemas {
-        input: match &config.source.schema {
-            Some(schema) => schema.clone(),
-            None => open::committed_input(config)?.schema().clone(),
+        inputs: match config.sources.iter().map(|source| source.at.schema.clone()).collect() {
+            Some(schemas) => schemas,
+            None => open::committed_inputs(config)?.iter().map(|source| source.schema().clone()).collect(),
         },
         initial_states: config.steps.iter().map(|step| initial_schema(config, step)).collect::<anyhow::Result<_>>()?,
     })

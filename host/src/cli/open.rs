@@ -1,5 +1,6 @@
 //! From a query's settings to its parts: processor, source, sink, clock, checkpoint.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,13 +8,12 @@ use tempfile::TempDir;
 
 use super::output::{Coded, note};
 use crate::clock::{Clock, ScriptedClock, SystemClock};
-use crate::config::{self, Environment, QueryConfig, StepConfig};
+use crate::config::{self, Environment, QueryConfig, SourceConfig, StepConfig};
 use crate::connect::{SourceSettings, gone_since, open_initial_state, open_quarantine, open_sink, open_source};
 use crate::disk::RealDisk;
 use crate::engine::commit::SourceRole;
 use crate::engine::operator::{Operator, OperatorError};
 use crate::engine::query::{Parts, Query, StepParts, StoreKind};
-use crate::engine::settings::ONLY_SOURCE;
 use crate::engine::source::{Source, SourceError};
 use crate::engine::view::QueryView;
 use crate::runtime::{CompileCache, ComponentError, Limits, Metering, Processor, Sandbox};
@@ -41,11 +41,10 @@ pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Envi
         Ok(StepParts { operator, initial_state: initial_state(config, step)? })
     });
     let steps = steps.collect::<anyhow::Result<_>>()?;
-    let input = open_source(&config.source, Box::new(std::io::stdin())).map_err(|error| {
-        source_failed(gone(config, &config.source, SourceRole::Input, ONLY_SOURCE).unwrap_or(error))
-    })?;
-    if config.source.schema.is_none() {
-        note(&format!("{}: schema inferred: {}", input.describe(), input.schema()));
+    let inputs = inputs(config, || Box::new(std::io::stdin()))?;
+    for (source, input) in config.sources.iter().zip(&inputs).filter(|(source, _)| source.at.schema.is_none()) {
+        let of = if config.sources.len() > 1 { format!("source {}, ", source.name) } else { String::new() };
+        note(&format!("{of}{}: schema inferred: {}", input.describe(), input.schema()));
     }
     let (checkpoint, folder) = checkpoint(config, lifetime)?;
     let disk = Arc::new(RealDisk);
@@ -60,7 +59,7 @@ pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Envi
     };
     let parts = Parts {
         steps,
-        input,
+        inputs,
         sink,
         quarantine: quarantine.transpose().map_err(sink_failed)?,
         clock,
@@ -129,10 +128,18 @@ fn component_failed(error: ComponentError) -> anyhow::Error {
     Coded::wrap(error.code(), error)
 }
 
-/// Opens the query's input to read committed rows again, or its schema. Standard input is left alone: its rows stand in
-/// the log.
-pub(super) fn committed_input(config: &QueryConfig) -> anyhow::Result<Box<dyn Source>> {
-    open_source(&config.source, Box::new(std::io::empty())).map_err(source_failed)
+/// Opens the query's sources to read committed rows again, or their schemas. Standard input is left alone: its rows stand
+/// in the log.
+pub(super) fn committed_inputs(config: &QueryConfig) -> anyhow::Result<Vec<Box<dyn Source>>> {
+    inputs(config, || Box::new(std::io::empty()))
+}
+
+fn inputs(config: &QueryConfig, stdin: impl Fn() -> Box<dyn Read + Send>) -> anyhow::Result<Vec<Box<dyn Source>>> {
+    let open = |source: &SourceConfig| {
+        open_source(&source.at, stdin())
+            .map_err(|error| source_failed(gone(config, &source.at, SourceRole::Input, &source.name).unwrap_or(error)))
+    };
+    config.sources.iter().map(open).collect()
 }
 
 /// Opens the initial state of a step, if it has one.

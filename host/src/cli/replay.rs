@@ -83,7 +83,7 @@ pub(super) fn run(args: &ReplayArgs, format: Format, environment: &Environment) 
         load: Box::new(move |step, name, program| {
             processors.program(name, program, limits.get(step).cloned().unwrap_or_default())
         }),
-        input: open::committed_input(&config)?,
+        inputs: open::committed_inputs(&config)?,
         initial_states: config
             .steps
             .iter()

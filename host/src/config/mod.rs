@@ -2,7 +2,7 @@
 //! read here and nowhere else.
 //!
 //! A query of one step is written flat (`[processor]`, `[query] key = ...`), one of several as a list (`[[step]]`). Read,
-//! both are a list of steps.
+//! both are a list of steps. The same goes for `[source]` and `[[source]]`.
 
 mod environment;
 #[cfg(any(test, fuzzing))]
@@ -16,12 +16,12 @@ use serde::Deserialize;
 
 use crate::connect::{SinkSettings, SourceSettings};
 use crate::engine::output::OutputLimits;
-use crate::engine::settings::{ONLY_STEP, QuerySettings, Retention, StepSettings};
+use crate::engine::settings::{InputSettings, ONLY_SOURCE, ONLY_STEP, QuerySettings, Retention, StepSettings};
 use crate::engine::source::ReadLimits;
 pub use environment::Environment;
-use overlay::{drop_empty_paths, inherit_limits, not_said, overlay, resolve_paths};
-pub use tables::StepConfig;
-use tables::{LimitsTable, ProcessorConfig, QuarantineConfig, QueryTable, RetentionTable};
+use overlay::{drop_empty_paths, inherit_limits, name_list_of_sources, not_said, overlay, resolve_paths};
+use tables::{LimitsTable, ProcessorConfig, QuarantineConfig, QueryTable, RetentionTable, SourceTable};
+pub use tables::{SourceConfig, StepConfig};
 use tables::{millis, output_mode_append, time_mode_none};
 
 /// A query file, as it is written. Paths are relative to the folder of the file.
@@ -35,7 +35,10 @@ struct QueryFile {
     step: Vec<StepConfig>,
     /// Where rows come from.
     #[serde(default)]
-    source: SourceSettings,
+    source: SourceTable,
+    /// The same, where there are several: `[[source]]`, which is given this name before it is read.
+    #[serde(default)]
+    sources: Vec<SourceTable>,
     /// State to begin with.
     initial_state: Option<SourceSettings>,
     /// Where emitted rows go.
@@ -58,8 +61,8 @@ struct QueryFile {
 pub struct QueryConfig {
     /// What runs, one processor after another; at least one.
     pub steps: Vec<StepConfig>,
-    /// Where rows come from.
-    pub source: SourceSettings,
+    /// Where rows come from; at least one.
+    pub sources: Vec<SourceConfig>,
     /// Where emitted rows go.
     pub sink: SinkSettings,
     /// Where malformed rows go, with `bad_rows = "quarantine"`.
@@ -137,11 +140,13 @@ impl QueryConfig {
         overlay(&mut table, overrides).map_err(|error| malformed(file, &error))?;
         drop_empty_paths(&mut table);
         inherit_limits(&mut table);
+        name_list_of_sources(&mut table);
         let read = QueryFile::deserialize(table.clone()).map_err(|error| {
             let missing = if error.message().starts_with("missing field") { not_said(&table) } else { None };
             missing.unwrap_or_else(|| malformed(file, &error))
         })?;
-        let QueryFile { processor, step, source, initial_state, sink, quarantine, query, limits, retention } = read;
+        let QueryFile { processor, step, source, sources, initial_state, sink, quarantine, query, limits, retention } =
+            read;
         let steps = if step.is_empty() {
             let (Some(ProcessorConfig { component, parameters }), Some(key)) = (processor, query.key.clone()) else {
                 return Err(not_said(&table).unwrap_or_else(|| malformed(file, &"the query has no step")));
@@ -168,7 +173,15 @@ impl QueryConfig {
             }
             step
         };
-        Ok(Self { steps, source, sink, quarantine, query, limits, retention })
+        let watermark = query.watermark.as_ref();
+        let sources: Vec<_> = match sources.is_empty() {
+            true => vec![source.into_source(ONLY_SOURCE, watermark)],
+            false => sources.into_iter().map(|source| source.into_source("", watermark)).collect(),
+        };
+        if sources.iter().filter(|source| source.at.stdin).count() > 1 {
+            return Err(malformed(file, &"standard input can be one source only"));
+        }
+        Ok(Self { steps, sources, sink, quarantine, query, limits, retention })
     }
 
     /// What the engine needs to know of it.
@@ -178,7 +191,9 @@ impl QueryConfig {
         QuerySettings {
             name: query.name.clone(),
             steps: self.steps.iter().map(StepConfig::settings).collect(),
-            watermark: query.watermark.as_ref().map(|watermark| watermark.settings(query.clock.is_some())),
+            sources: self.sources.iter().map(|source| source.settings(query.clock.is_some())).collect(),
+            dropped_sources: query.dropped_sources.clone(),
+            watermark_policy: query.watermark_policy,
             trigger: query.trigger.0,
             workers: query.workers.unwrap_or(cores).max(1),
             key_groups: query.key_groups.max(1),
@@ -196,6 +211,16 @@ impl QueryConfig {
                 snapshot_bytes: self.retention.snapshot_bytes.max(1),
                 batches: self.retention.batches.max(1),
             },
+        }
+    }
+}
+
+impl SourceConfig {
+    fn settings(&self, has_clock_file: bool) -> InputSettings {
+        InputSettings {
+            name: self.name.clone(),
+            watermark: self.watermark.as_ref().map(|watermark| watermark.settings(has_clock_file)),
+            idle_timeout_ms: self.idle_timeout.map(millis),
         }
     }
 }

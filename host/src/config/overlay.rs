@@ -82,6 +82,15 @@ pub(super) fn overlay(under: &mut Table, over: Table) -> Result<(), String> {
     Ok(())
 }
 
+/// `[[source]]` and `[source]` are read by two names.
+pub(super) fn name_list_of_sources(table: &mut Table) {
+    if table.get("source").is_some_and(Value::is_array)
+        && let Some(list) = table.remove("source")
+    {
+        table.insert("sources".to_owned(), list);
+    }
+}
+
 /// Settings of `[limits]` that a step may have of its own.
 const STEP_LIMITS: [&str; 4] = ["output_rows", "output_bytes", "state", "sandbox"];
 
@@ -119,6 +128,7 @@ pub(super) fn not_said(table: &Table) -> Option<ConfigError> {
     let (_, _, how) = REQUIRED
         .into_iter()
         .filter(|(section, ..)| !steps || ["source", "sink"].contains(section))
+        .filter(|(section, ..)| *section != "source" || !table.contains_key("sources"))
         .find(|(section, keys, _)| !given(section, keys))?;
     Some(ConfigError::Missing(format!("the query does not say {how}")))
 }

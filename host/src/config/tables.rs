@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::connect::SourceSettings;
+use crate::connect::{Format, SourceSettings};
 use crate::engine::operator::{OutputMode, TimeMode};
-use crate::engine::settings::{BadRows, Retention, Trigger, WatermarkSettings};
+use crate::engine::settings::{BadRows, Retention, Trigger, WatermarkPolicy, WatermarkSettings};
+use crate::record::Schema;
 use crate::runtime::{Limits as SandboxLimits, Metering};
 use crate::state::StateLimits;
 
@@ -52,6 +53,52 @@ pub struct StepConfig {
     pub limits: StepLimits,
 }
 
+/// `[source]`, or one of `[[source]]`: what [`SourceSettings`] says, and what it is in the query.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SourceTable {
+    name: Option<String>,
+    watermark: Option<WatermarkConfig>,
+    #[serde(default, deserialize_with = "some_duration")]
+    idle_timeout: Option<Duration>,
+    path: Option<PathBuf>,
+    #[serde(default)]
+    stdin: bool,
+    format: Option<Format>,
+    schema: Option<Schema>,
+    header: Option<bool>,
+    delimiter: Option<char>,
+    null_value: Option<String>,
+    #[serde(default)]
+    skip_committed: bool,
+}
+
+/// A source of a query.
+#[derive(Debug, Clone)]
+pub struct SourceConfig {
+    /// Unique in the query.
+    pub name: String,
+    /// Its event time.
+    pub watermark: Option<WatermarkConfig>,
+    /// Without rows for so long, it no longer holds the watermark back.
+    pub idle_timeout: Option<Duration>,
+    /// Where its rows are.
+    pub at: SourceSettings,
+}
+
+impl SourceTable {
+    /// Where it says nothing, it has the name and the watermark given here.
+    pub(super) fn into_source(self, name: &str, watermark: Option<&WatermarkConfig>) -> SourceConfig {
+        let Self { path, stdin, format, schema, header, delimiter, null_value, skip_committed, .. } = self;
+        SourceConfig {
+            name: self.name.unwrap_or_else(|| name.to_owned()),
+            watermark: self.watermark.or_else(|| watermark.cloned()),
+            idle_timeout: self.idle_timeout,
+            at: SourceSettings { path, stdin, format, schema, header, delimiter, null_value, skip_committed },
+        }
+    }
+}
+
 /// `[quarantine]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,8 +121,14 @@ pub struct QueryTable {
     /// How a processor that runs too long is stopped.
     #[serde(default = "metering_epoch")]
     pub metering: Metering,
-    /// Event time: `{ column = "at", delay = "10 minutes" }`.
+    /// Event time of sources that say nothing else: `{ column = "at", delay = "10 minutes" }`.
     pub watermark: Option<WatermarkConfig>,
+    /// How several sources make one watermark: `min` or `max`.
+    #[serde(default)]
+    pub watermark_policy: WatermarkPolicy,
+    /// Sources of the checkpoint that are given up for good.
+    #[serde(default)]
+    pub dropped_sources: Vec<String>,
     /// `available-now`, `continuous`, or an interval such as `5s`.
     #[serde(default)]
     pub trigger: TriggerConfig,
@@ -118,7 +171,7 @@ impl QueryTable {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WatermarkConfig {
-    /// A TIMESTAMP column of the input.
+    /// A TIMESTAMP column of the source.
     pub column: String,
     /// How late a row may come behind the latest event time.
     #[serde(deserialize_with = "duration")]
@@ -298,6 +351,10 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
             "{text:?} is no duration ({error}); write for example 10 minutes, 5s or 1 day"
         ))
     })
+}
+
+fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
 }
 
 pub(super) fn millis(duration: Duration) -> u64 {

@@ -14,13 +14,13 @@ use super::plan::{self, Next, Plan};
 use super::progress::{self, Durations};
 use super::publish;
 use super::quarantine;
-use super::query::{Query, RunningStep, Step, bookkeeping_prefix};
+use super::query::{Query, RunningStep, SourceOf, Step, bookkeeping_prefix};
 use super::route::Routed;
 use super::settings::BadRows;
 use super::source::RejectedRow;
 use super::stage::{StagedOutput, stage_output, stage_rows};
 use super::step_done::StepDone;
-use super::watermark::horizon_us;
+use super::watermark::{Seen, SourceTime, horizon_us};
 use crate::clock::Stopwatch;
 use crate::log::{Durability, RecordRef};
 use crate::record::RowLayout;
@@ -86,16 +86,30 @@ fn work(query: &Query, plan: &Plan) -> BatchWork {
         kind: plan.kind,
         time: plan.time,
         late_watermark_ms: query.head.watermark.last_ms(),
-        horizon_us: horizon_us(query.settings.watermark.as_ref(), plan.time.processing_time_ms),
     }
 }
 
 /// Routes what was read to the step that it is for, and to the others what the step before emitted.
 fn route(query: &Query, plan: &Plan, number: usize, handed: &HandedOver) -> Result<Routed, QueryError> {
     let Some(RunningStep { pipeline, .. }) = query.steps.get(number) else { return Ok(Routed::default()) };
-    let rows = if plan.first_step() == number { plan.batches() } else { handed.batches.clone() };
-    let routed = pipeline.route(&rows, &work(query, plan));
+    let routed = if plan.first_step() == number {
+        pipeline.route(&plan.batches(), &work(query, plan), &horizons_us(query, plan))
+    } else {
+        pipeline.route(&handed.batches, &work(query, plan), &[])
+    };
     routed.map_err(|error| query.settings.in_step(&pipeline.settings.name, error))
+}
+
+/// The event time up to which the rows of each batch that was read move the watermark.
+fn horizons_us(query: &Query, plan: &Plan) -> Vec<i64> {
+    let horizon = |of: &SourceOf| match of {
+        SourceOf::Input { source } => {
+            let watermark = query.settings.sources.get(*source).and_then(|input| input.watermark.as_ref());
+            horizon_us(watermark, plan.time.processing_time_ms)
+        }
+        SourceOf::InitialState { .. } => i64::MAX,
+    };
+    plan.slices.iter().flat_map(|(of, slice)| std::iter::repeat_n(horizon(of), slice.batches.len())).collect()
 }
 
 fn warn_of_future(query: &mut Query, plan: &Plan, rows: u64) {
@@ -110,10 +124,10 @@ fn warn_of_future(query: &mut Query, plan: &Plan, rows: u64) {
     }
 }
 
-fn process(query: &Query, plan: &Plan, step: &RunningStep, routed: Routed) -> Result<StepDone, QueryError> {
+fn process(query: &Query, plan: &Plan, step: &RunningStep, mut routed: Routed) -> Result<StepDone, QueryError> {
     let RunningStep { pipeline, due, .. } = step;
     let (rows_in, late) = (routed.rows(), routed.late);
-    let event_time_max_us = routed.event_time_max_us;
+    let event_time_max_us = std::mem::take(&mut routed.event_time_max_us);
     let threshold_ms = match plan.kind {
         BatchKind::Bootstrap => None,
         BatchKind::Input | BatchKind::Rowless => pipeline.timer_threshold_ms(plan.time),
@@ -223,7 +237,7 @@ fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -
             });
         }
     }
-    let event_time_max_us = done.first().and_then(|first| first.event_time_max_us);
+    let event_times = event_times(query, plan, &done);
     let (mut steps, mut changes, mut counted) = (Vec::new(), Vec::new(), Vec::new());
     for (number, (step, done)) in query.steps.iter().zip(done).enumerate() {
         steps.push(step_commit(query, plan, number, step, &done));
@@ -240,13 +254,31 @@ fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -
         kind: plan.kind,
         time: plan.time,
         late_watermark_ms: query.head.watermark.last_ms(),
-        event_time_max_us: query.head.watermark.event_time_max_us().max(event_time_max_us),
+        event_times,
+        watermark_policy: query.settings.watermark_policy,
         sources,
         sinks,
         steps,
         key_groups: query.key_groups,
     };
     (Commit { header, changes, output, input }, counted)
+}
+
+/// Where the event time of each source stands with the rows of this batch.
+fn event_times(query: &Query, plan: &Plan, done: &[StepDone]) -> Vec<SourceTime> {
+    let mut times_us = done.first().map(|first| first.event_time_max_us.as_slice()).unwrap_or_default();
+    let mut seen = Vec::new();
+    for (of, slice) in plan.slices.iter().filter(|_| plan.kind == BatchKind::Input) {
+        let (of_slice, rest) = times_us.split_at_checked(slice.batches.len()).unwrap_or((times_us, &[]));
+        times_us = rest;
+        let (_, name, _) = query.source_identity(*of);
+        seen.push((name, Seen { rows: slice.rows(), event_time_max_us: of_slice.iter().copied().flatten().max() }));
+    }
+    let (sources, now_ms) = (&query.settings.sources, plan.time.processing_time_ms);
+    query.head.watermark.sources_after(sources, now_ms, |name| {
+        let of_source = seen.iter().find(|(seen, _)| *seen == name).map(|(_, seen)| *seen);
+        (plan.kind == BatchKind::Input).then(|| of_source.unwrap_or_default())
+    })
 }
 
 fn step_commit(query: &Query, plan: &Plan, number: usize, step: &RunningStep, done: &StepDone) -> StepCommit {

@@ -9,8 +9,10 @@ use super::error::QueryError;
 use super::operator::{OutputMode, TimeMode, TimerValues};
 use super::output::OutputLimits;
 use super::rollback::{ROLLBACK_FORMAT, Rollback};
+use super::settings::WatermarkPolicy;
 use super::source::SourceRange;
 use super::upgrade::Upgrade;
+use super::watermark::SourceTime;
 use crate::log::{Content, Durability, LogReader, NewRecord, NewSection, QueryLog, RecordRef, Section};
 use crate::state::{Changes, StateLimits};
 
@@ -60,8 +62,10 @@ pub struct CommitHeader {
     pub time: TimerValues,
     /// Rows with an event time at or before this were late.
     pub late_watermark_ms: i64,
-    /// The latest event time seen so far, in microseconds.
-    pub event_time_max_us: Option<i64>,
+    /// Where the event time of each source stands, this batch included.
+    pub event_times: Vec<SourceTime>,
+    /// How they make one watermark.
+    pub watermark_policy: WatermarkPolicy,
     /// What was read.
     pub sources: Vec<SourceCommit>,
     /// What was published.
@@ -73,6 +77,11 @@ pub struct CommitHeader {
 }
 
 impl CommitHeader {
+    /// The latest event time seen so far, in microseconds.
+    pub fn event_time_max_us(&self) -> Option<i64> {
+        self.event_times.iter().filter_map(|time| time.event_time_max_us).max()
+    }
+
     fn from_bytes(bytes: &[u8]) -> Result<Self, QueryError> {
         refuse_newer(bytes, COMMIT_FORMAT, "a commit record")?;
         serde_json::from_slice(bytes).map_err(QueryError::malformed_record)

@@ -57,11 +57,11 @@ pub enum QueryError {
         /// The batch.
         batch_id: u64,
     },
-    /// In a query of several steps, a failure of one.
-    #[error("step {step}: {source}")]
-    InStep {
-        /// The step's name.
-        step: String,
+    /// In a query of several steps or sources, a failure of one.
+    #[error("{part}: {source}")]
+    InPart {
+        /// The step or source.
+        part: String,
         /// The failure.
         source: Box<QueryError>,
     },
@@ -174,7 +174,7 @@ impl QueryError {
             Self::Settings { code, .. } | Self::Mismatch { code, .. } | Self::Log { code, .. } => code,
             Self::BadRows { code, .. } => code,
             Self::ClockExhausted { .. } => "CLOCK_EXHAUSTED",
-            Self::InStep { source, .. } => source.code(),
+            Self::InPart { source, .. } => source.code(),
             Self::Operator { source, .. } | Self::Unfit(source) => source.code(),
             Self::Source { source, .. } => source.code,
             Self::Sink { source, .. } => source.code,

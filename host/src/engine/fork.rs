@@ -27,7 +27,7 @@ pub struct Forked {
 /// `CHECKPOINT_NOT_FOUND`, `CHECKPOINT_IN_USE` while the query runs; a checkpoint that cannot be read or written.
 pub fn fork(disk: Arc<dyn Disk>, path: &Path) -> Result<Forked, QueryError> {
     let mut checkpoint = Checkpoint::open_stopped(disk, path)?;
-    let last_batch = History::view(&checkpoint, None)?.head.last_batch;
+    let last_batch = History::view(&checkpoint)?.head.last_batch;
     let from = checkpoint.metadata().query_id.clone();
     checkpoint.fork(last_batch)?;
     Ok(Forked { from, query_id: checkpoint.metadata().query_id.clone(), last_batch })

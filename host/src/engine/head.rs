@@ -2,7 +2,6 @@
 
 use super::commit::{Bootstrap, CommitHeader, LeftOut, SinkRole, SourceRole};
 use super::rollback::Rollback;
-use super::settings::WatermarkSettings;
 use super::source::SourceRange;
 use super::watermark::Watermark;
 
@@ -34,14 +33,20 @@ pub struct StepHead {
     pub state_rows: u64,
 }
 
+impl Default for Head {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Head {
     /// Before the first batch.
-    pub fn new(watermark: Option<&WatermarkSettings>) -> Self {
+    pub fn new() -> Self {
         Self {
             last_batch: None,
             generation: 0,
             last_time_ms: i64::MIN,
-            watermark: Watermark::restored(watermark, None, 0),
+            watermark: Watermark::default(),
             steps: Vec::new(),
             last_read: Vec::new(),
             rows_published: Vec::new(),
@@ -54,16 +59,16 @@ impl Head {
     }
 
     /// After a batch that was left out.
-    pub fn leave_out(&mut self, left_out: LeftOut, watermark: Option<&WatermarkSettings>) {
-        self.watermark = Watermark::restored(watermark, self.watermark.event_time_max_us(), left_out.watermark_ms);
+    pub fn leave_out(&mut self, left_out: LeftOut) {
+        self.watermark.leave_out(left_out.watermark_ms);
     }
 
     /// After one more batch.
-    pub fn commit(&mut self, header: &CommitHeader, watermark: Option<&WatermarkSettings>) {
+    pub fn commit(&mut self, header: &CommitHeader) {
         self.last_batch = Some(header.batch_id);
         self.generation = header.generation;
         self.last_time_ms = header.time.processing_time_ms;
-        self.watermark = Watermark::restored(watermark, header.event_time_max_us, header.time.watermark_ms);
+        self.watermark = Watermark::after(header.event_times.clone(), header.time.watermark_ms);
         let steps = header.steps.iter();
         self.steps = steps.map(|step| StepHead { bootstrap: step.bootstrap, state_rows: step.state_rows }).collect();
         self.read_up_to(header);
@@ -74,10 +79,8 @@ impl Head {
     }
 
     /// After a rollback.
-    pub fn roll_back(&mut self, rollback: &Rollback, watermark: Option<&WatermarkSettings>) {
-        let head = rollback.head.clone();
-        let restored = Watermark::restored(watermark, head.watermark.event_time_max_us(), head.watermark.last_ms());
-        *self = Self { watermark: restored, ..head };
+    pub fn roll_back(&mut self, rollback: &Rollback) {
+        self.clone_from(&rollback.head);
     }
 
     /// Takes over where the sources of a batch stand.
@@ -86,6 +89,9 @@ impl Head {
             self.last_read.retain(|(role, name, _)| (*role, name) != (source.role, &source.name));
             self.last_read.push((source.role, source.name.clone(), source.range.clone()));
         }
+        // A source that was dropped begins anew if it comes back.
+        let is_known = |name: &String| header.event_times.iter().any(|time| time.name == *name);
+        self.last_read.retain(|(role, name, _)| *role != SourceRole::Input || is_known(name));
     }
 
     /// Where a step stands.

@@ -5,7 +5,6 @@ use super::commit::{Commit, CommitHeader, Fact, SinkCommit, SinkRole, StagedAt};
 use super::error::QueryError;
 use super::head::Head;
 use super::rollback::Rollback;
-use super::settings::WatermarkSettings;
 use crate::log::{LogReader, LogView, QueryLog, RecordRef};
 
 /// A retained batch.
@@ -56,12 +55,9 @@ impl History {
     ///
     /// # Errors
     /// `LOG_CORRUPT`, `LOG_VERSION_UNSUPPORTED`, a failing disk.
-    pub fn open(
-        checkpoint: &Checkpoint,
-        watermark: Option<&WatermarkSettings>,
-    ) -> Result<(QueryLog, Self), QueryError> {
+    pub fn open(checkpoint: &Checkpoint) -> Result<(QueryLog, Self), QueryError> {
         let (log, records) = QueryLog::open(checkpoint.disk(), &checkpoint.log_dir(), checkpoint.metadata().log_id())?;
-        let history = Self::read(checkpoint, log.reader(), records, watermark)?;
+        let history = Self::read(checkpoint, log.reader(), records)?;
         Ok((log, history))
     }
 
@@ -69,30 +65,25 @@ impl History {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn view(checkpoint: &Checkpoint, watermark: Option<&WatermarkSettings>) -> Result<Self, QueryError> {
+    pub fn view(checkpoint: &Checkpoint) -> Result<Self, QueryError> {
         let view = LogView::open(checkpoint.disk(), &checkpoint.log_dir(), checkpoint.metadata().log_id())?;
-        Self::read(checkpoint, view.reader, view.records, watermark)
+        Self::read(checkpoint, view.reader, view.records)
     }
 
-    fn read(
-        checkpoint: &Checkpoint,
-        reader: LogReader,
-        records: Vec<RecordRef>,
-        watermark: Option<&WatermarkSettings>,
-    ) -> Result<Self, QueryError> {
+    fn read(checkpoint: &Checkpoint, reader: LogReader, records: Vec<RecordRef>) -> Result<Self, QueryError> {
         let (batches, rollbacks) = (Vec::new(), Vec::new());
-        let (head, forked_after) = (Head::new(watermark), checkpoint.metadata().forked_after());
+        let (head, forked_after) = (Head::new(), checkpoint.metadata().forked_after());
         let mut history = Self { reader, records, forked_after, head, batches, rollbacks, last: None };
         for record in history.records.clone() {
             match history.fact(&record)? {
-                Fact::Watermark(left_out) => history.head.leave_out(left_out, watermark),
+                Fact::Watermark(left_out) => history.head.leave_out(left_out),
                 Fact::Commit(header) => {
-                    history.head.commit(&header, watermark);
+                    history.head.commit(&header);
                     history.batches.push(Retained::new(&header, record));
                     history.last = Some(*header);
                 }
                 Fact::Rollback(rollback) => {
-                    history.head.roll_back(&rollback, watermark);
+                    history.head.roll_back(&rollback);
                     history.last = Some(rollback.batch.clone());
                     history.rollbacks.push(*rollback);
                 }
@@ -149,13 +140,13 @@ impl History {
     /// # Errors
     /// A log that cannot be read.
     pub fn head_after(&self, batch_id: u64) -> Result<(Head, Option<CommitHeader>), QueryError> {
-        let mut head = Head::new(None);
+        let mut head = Head::new();
         for record in &self.records {
             match self.fact(record)? {
-                Fact::Watermark(left_out) => head.leave_out(left_out, None),
-                Fact::Rollback(rollback) => head.roll_back(&rollback, None),
+                Fact::Watermark(left_out) => head.leave_out(left_out),
+                Fact::Rollback(rollback) => head.roll_back(&rollback),
                 Fact::Commit(header) => {
-                    head.commit(&header, None);
+                    head.commit(&header);
                     if header.batch_id == batch_id {
                         return Ok((head, Some(*header)));
                     }

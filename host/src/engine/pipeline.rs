@@ -69,8 +69,6 @@ pub struct BatchWork {
     pub time: TimerValues,
     /// The watermark of the batch before, by which rows are late.
     pub late_watermark_ms: i64,
-    /// Rows with a later event time do not move the watermark, in microseconds.
-    pub horizon_us: i64,
 }
 
 /// A worker's part of a batch, before.
@@ -143,10 +141,10 @@ impl Pipeline {
     ///
     /// # Errors
     /// As [`Routing::route`].
-    pub fn route(&self, rows: &[RecordBatch], work: &BatchWork) -> Result<Routed, QueryError> {
+    pub fn route(&self, rows: &[RecordBatch], work: &BatchWork, horizons_us: &[i64]) -> Result<Routed, QueryError> {
         match (work.kind, &self.initial_routing) {
-            (BatchKind::Bootstrap, Some(routing)) => routing.route(rows, LateRows::Keep, i64::MAX),
-            _ => self.routing.route(rows, self.late_rows(work), work.horizon_us),
+            (BatchKind::Bootstrap, Some(routing)) => routing.route(rows, LateRows::Keep, horizons_us),
+            _ => self.routing.route(rows, self.late_rows(work), horizons_us),
         }
     }
 

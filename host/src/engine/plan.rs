@@ -67,26 +67,27 @@ pub(super) fn next(query: &mut Query) -> Result<Next, QueryError> {
         return bootstrap(query, step);
     }
     let watch = Stopwatch::start();
-    let limits = query.settings.read;
-    let slice = query.input.next(&limits).map_err(|source| query.source_failed(SourceOf::Input, source))?;
-    match slice {
-        Some(slice) => {
-            let read_ms = watch.elapsed().as_secs_f64() * 1e3;
-            let now_ms = query.now_ms().ok_or(QueryError::ClockExhausted { batch_id: query.head.next_batch() })?;
-            query.rowless.reset();
-            let slices = vec![(SourceOf::Input, slice)];
-            Ok(Next::Batch(Plan { read_ms, slices, ..plan(query, BatchKind::Input, now_ms) }))
-        }
-        None => without_rows(query),
+    let slices = query.inputs.next(&query.settings.read, &query.head.watermark)?;
+    if slices.is_empty() {
+        return without_rows(query);
     }
+    let read_ms = watch.elapsed().as_secs_f64() * 1e3;
+    let now_ms = query.now_ms().ok_or(QueryError::ClockExhausted { batch_id: query.head.next_batch() })?;
+    query.rowless.reset();
+    let slices = slices.into_iter().map(|(source, slice)| (SourceOf::Input { source }, slice)).collect();
+    Ok(Next::Batch(Plan { read_ms, slices, ..plan(query, BatchKind::Input, now_ms) }))
 }
 
 fn bootstrap(query: &mut Query, step: usize) -> Result<Next, QueryError> {
     let watch = Stopwatch::start();
     let (limits, of) = (query.settings.read, SourceOf::InitialState { step });
-    let slice = query.source(of).next(&limits).map_err(|error| query.source_failed(of, error))?;
+    let Some(source) = query.steps.get_mut(step).and_then(|step| step.initial_state.as_mut()) else {
+        return Ok(Next::Nothing(Step::Idle));
+    };
+    let failed = |name: String, source| QueryError::Source { source_name: name, source };
+    let slice = source.next(&limits).map_err(|error| failed(source.describe(), error))?;
     let read_ms = watch.elapsed().as_secs_f64() * 1e3;
-    let done = slice.is_none() || query.source(of).outlook() == Outlook::Ended;
+    let done = slice.is_none() || source.outlook() == Outlook::Ended;
     let now_ms = query.now_ms().ok_or(QueryError::ClockExhausted { batch_id: query.head.next_batch() })?;
     let reached = if done { Bootstrap::Done } else { Bootstrap::Running };
     Ok(Next::Batch(Plan {
@@ -109,8 +110,8 @@ fn without_rows(query: &mut Query) -> Result<Next, QueryError> {
         query.rowless.begin();
         return Ok(Next::Batch(plan(query, BatchKind::Rowless, now_ms)));
     }
-    leave_out(query)?;
-    Ok(Next::Nothing(match query.input.outlook() {
+    leave_out(query, now_ms)?;
+    Ok(Next::Nothing(match query.inputs.outlook() {
         // Whether anything will be due by the clock, a script that has ended does not tell.
         _ if now_ms.is_none() => Step::Ended,
         Outlook::Open => Step::Waiting,
@@ -122,7 +123,7 @@ fn without_rows(query: &mut Query) -> Result<Next, QueryError> {
 
 /// Whether a batch without rows has something to do. Event time goes on also where a script of times has ended.
 fn due(query: &mut Query, now_ms: Option<i64>) -> bool {
-    let watermark_ms = query.head.watermark.next_ms();
+    let watermark_ms = query.next_watermark_ms(now_ms);
     if query.fires_in_event_time() && watermark_ms > query.head.watermark.last_ms() {
         query.rowless.reset();
     }
@@ -169,13 +170,13 @@ fn waits_for_timers(query: &Query) -> bool {
 }
 
 /// A batch that does not run because it has no rows still counts for lateness.
-fn leave_out(query: &mut Query) -> Result<(), QueryError> {
-    let watermark_ms = query.head.watermark.next_ms();
+fn leave_out(query: &mut Query, now_ms: Option<i64>) -> Result<(), QueryError> {
+    let watermark_ms = query.next_watermark_ms(now_ms);
     if watermark_ms > query.head.watermark.last_ms() {
         query.committing = true;
         LeftOut { watermark_ms }.append(&mut query.log, Durability::WithNext)?;
         query.committing = false;
-        query.head.watermark = query.head.watermark.after_left_out();
+        query.head.watermark.leave_out(watermark_ms);
     }
     Ok(())
 }
@@ -190,7 +191,7 @@ fn plan(query: &Query, kind: BatchKind, now_ms: i64) -> Plan {
             processing_time_ms: now_ms,
             watermark_ms: match kind {
                 BatchKind::Bootstrap => query.head.watermark.last_ms(),
-                BatchKind::Input | BatchKind::Rowless => query.head.watermark.next_ms(),
+                BatchKind::Input | BatchKind::Rowless => query.next_watermark_ms(Some(now_ms)),
             },
         },
         slices: Vec::new(),

@@ -72,6 +72,22 @@ pub struct EventTime {
     /// The latest event time so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ms: Option<i64>,
+    /// Each source, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceEventTime>,
+}
+
+/// Event time of one source.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceEventTime {
+    /// The source's name.
+    pub name: String,
+    /// Its latest event time so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_ms: Option<i64>,
+    /// Whether it has been without rows for so long that it did not hold the watermark back.
+    pub idle: bool,
 }
 
 /// State of one step. Times in milliseconds, with fractions, summed over the workers.
@@ -207,6 +223,8 @@ pub struct RocksProgress {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceProgress {
+    /// The source's name; that of an initial state is the name of its step.
+    pub name: String,
     /// Path or `stdin`.
     pub description: String,
     /// Rows read, rejected ones not counted.
@@ -227,6 +245,18 @@ pub struct SinkProgress {
     pub num_output_rows: u64,
 }
 
+fn event_times(header: &CommitHeader) -> Vec<SourceEventTime> {
+    if header.event_times.len() == 1 {
+        return Vec::new();
+    }
+    let sources = header.event_times.iter().map(|time| SourceEventTime {
+        name: time.name.clone(),
+        max_ms: time.event_time_max_us.map(|max_us| max_us.div_euclid(1000)),
+        idle: time.idle,
+    });
+    sources.collect()
+}
+
 /// What a committed batch did; `counted` is by step, `apply_ms` what the state store took.
 pub(super) fn report(
     query: &mut Query,
@@ -244,6 +274,7 @@ pub(super) fn report(
     });
     let state_operators = steps.collect();
     let sources = header.sources.iter().map(|source| SourceProgress {
+        name: source.name.clone(),
         description: source.source.clone(),
         num_input_rows: source.rows,
         num_rejected_rows: source.rejected,
@@ -261,7 +292,8 @@ pub(super) fn report(
         event_time: EventTime {
             watermark_ms: header.time.watermark_ms,
             late_watermark_ms: header.late_watermark_ms,
-            max_ms: header.event_time_max_us.map(|max_us| max_us.div_euclid(1000)),
+            max_ms: header.event_time_max_us().map(|max_us| max_us.div_euclid(1000)),
+            sources: event_times(header),
         },
         state_operators,
         sources: sources.collect(),

@@ -30,7 +30,7 @@ pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Resu
         due.refresh(query.store.as_ref())?;
         step.pending = PendingStep::default();
     }
-    query.head.commit(&commit.header, query.settings.watermark.as_ref());
+    query.head.commit(&commit.header);
     query.pending_meta = Changes::default();
     query.keep_snapshots(commit, at)?;
     Ok(apply_ms)

@@ -10,16 +10,17 @@ use super::commit::{Bootstrap, Commit, SinkRole, SourceRole};
 use super::error::QueryError;
 use super::head::Head;
 use super::history::Retained;
+use super::inputs::Inputs;
 use super::metrics::StoreMeter;
 use super::operator::{Operator, TimeMode};
 use super::pipeline::Pipeline;
 use super::progress::Progress;
 use super::recovery::{self, Recovered};
-use super::settings::{ONLY_SOURCE, QuerySettings, Trigger};
+use super::settings::{QuerySettings, Trigger};
 use super::setup::PendingStep;
 use super::sink::Sink;
 use super::snapshots::Snapshots;
-use super::source::{Source, SourceError};
+use super::source::Source;
 use crate::clock::{Clock, Stopwatch};
 use crate::disk::Disk;
 use crate::log::{QueryLog, RecordRef};
@@ -30,8 +31,8 @@ use crate::state::{Changes, DueIndex, Store};
 pub struct Parts {
     /// What processes the rows, in the order of the steps in the settings.
     pub steps: Vec<StepParts>,
-    /// Where they come from.
-    pub input: Box<dyn Source>,
+    /// Where they come from, in the order of the sources in the settings.
+    pub inputs: Vec<Box<dyn Source>>,
     /// Where emitted rows go.
     pub sink: Box<dyn Sink>,
     /// Where malformed rows go, if the policy is to keep them.
@@ -95,7 +96,7 @@ pub(super) struct RunningStep {
 /// One of the sources of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SourceOf {
-    Input,
+    Input { source: usize },
     InitialState { step: usize },
 }
 
@@ -106,7 +107,7 @@ pub struct Query {
     pub(super) run_id: String,
     /// At least one.
     pub(super) steps: Vec<RunningStep>,
-    pub(super) input: Box<dyn Source>,
+    pub(super) inputs: Inputs,
     pub(super) output: Outlet,
     pub(super) quarantine: Option<Outlet>,
     pub(super) clock: Arc<dyn Clock>,
@@ -245,28 +246,29 @@ impl Query {
         Some(self.clock.now_ms(self.head.next_batch())?.max(self.head.last_time_ms))
     }
 
-    pub(super) fn source(&mut self, of: SourceOf) -> &mut dyn Source {
-        if let SourceOf::InitialState { step } = of
-            && let Some(source) = self.steps.get_mut(step).and_then(|step| step.initial_state.as_mut())
-        {
-            return source.as_mut();
-        }
-        self.input.as_mut()
+    /// The watermark of the next batch, at the time of its plan; that of the last batch where the clock has ended.
+    pub(super) fn next_watermark_ms(&self, now_ms: Option<i64>) -> i64 {
+        let QuerySettings { sources, watermark_policy, .. } = &self.settings;
+        self.head.watermark.next_ms(sources, *watermark_policy, now_ms.unwrap_or(self.head.last_time_ms))
     }
 
     /// A source's role and name, and what it is for people.
     pub(super) fn source_identity(&self, of: SourceOf) -> (SourceRole, &str, String) {
-        if let SourceOf::InitialState { step } = of
-            && let Some(step) = self.steps.get(step)
-            && let Some(source) = &step.initial_state
-        {
-            return (SourceRole::InitialState, &step.pipeline.settings.name, source.describe());
+        let nowhere = |role| (role, "", String::new());
+        match of {
+            SourceOf::Input { source } => match self.inputs.get(source) {
+                Some((name, source)) => (SourceRole::Input, name, source.describe()),
+                None => nowhere(SourceRole::Input),
+            },
+            SourceOf::InitialState { step } => {
+                let step = self.steps.get(step);
+                let source = step.and_then(|step| Some((step, step.initial_state.as_ref()?)));
+                match source {
+                    Some((step, source)) => (SourceRole::InitialState, &step.pipeline.settings.name, source.describe()),
+                    None => nowhere(SourceRole::InitialState),
+                }
+            }
         }
-        (SourceRole::Input, ONLY_SOURCE, self.input.describe())
-    }
-
-    pub(super) fn source_failed(&self, of: SourceOf, source: SourceError) -> QueryError {
-        QueryError::Source { source_name: self.source_identity(of).2, source }
     }
 
     pub(super) fn keep_snapshots(&mut self, commit: &Commit, at: RecordRef) -> Result<(), QueryError> {

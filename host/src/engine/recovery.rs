@@ -13,19 +13,20 @@ use super::commit::{Bootstrap, SinkRole, SourceRole, StepCommit};
 use super::error::QueryError;
 use super::faults;
 use super::history::History;
+use super::inputs::Inputs;
 use super::metrics::{Restored, StoreMeter};
 use super::pipeline::worker_ranges;
 use super::quarantine;
 use super::query::{Outlet, Parts, Query, Rowless, RunningStep, StoreKind, bookkeeping_prefix};
 use super::rebuild::{self, Prefer, apply_up_to};
-use super::settings::{BadRows, ONLY_SOURCE, QuerySettings};
-use super::setup::{self, Schemas, Setup};
+use super::settings::{BadRows, QuerySettings};
+use super::setup::{self, Chain, Schemas, Setup};
 use super::snapshots::Snapshots;
-use super::source::Source;
+use super::source::{Source, SourceError, SourceRange};
 use super::upgrade::Upgrade;
 use crate::clock::Stopwatch;
 use crate::disk::Disk;
-use crate::record::{RowLayout, Schema};
+use crate::record::RowLayout;
 use crate::state::{DueIndex, Family, MemoryStore, RocksStore, StateError, Store};
 
 /// What opening a query found and did.
@@ -77,20 +78,23 @@ pub(super) fn suspect_if_damaged(error: &QueryError, disk: &dyn Disk, checkpoint
     }
 }
 
-fn recover(settings: QuerySettings, mut parts: Parts) -> Result<Query, QueryError> {
+fn recover(settings: QuerySettings, parts: Parts) -> Result<Query, QueryError> {
     let wanted = NewCheckpoint { name: settings.name.clone(), seed: settings.seed, key_groups: settings.key_groups };
     let checkpoint = Checkpoint::open(Arc::clone(&parts.disk), &parts.checkpoint, &wanted)?;
     let key_groups = checkpoint.metadata().key_groups;
     let (operators, mut initial_states): (Vec<_>, Vec<_>) =
         parts.steps.into_iter().map(|step| (step.operator, step.initial_state)).unzip();
     let schema = |source: &Option<Box<dyn Source>>| source.as_ref().map(|source| source.schema().clone());
-    let schemas =
-        Schemas { input: parts.input.schema().clone(), initial_states: initial_states.iter().map(schema).collect() };
-    let chain = setup::chain(&settings, &operators, &schemas, checkpoint.metadata())?;
+    let schemas = Schemas {
+        inputs: parts.inputs.iter().map(|source| source.schema().clone()).collect(),
+        initial_states: initial_states.iter().map(schema).collect(),
+    };
+    let Chain { union, steps: chain } = setup::chain(&settings, &operators, &schemas, checkpoint.metadata())?;
 
-    let (log, history) = History::open(&checkpoint, settings.watermark.as_ref())?;
+    let (log, history) = History::open(&checkpoint)?;
     let head = &history.head;
     refuse_other_steps(&settings, &history, &chain)?;
+    let dropped_sources = refuse_other_sources(&settings, &history)?;
     faults::point("recovery.log-open");
     for setup in &chain {
         if let (StoreKind::Rocks, Some(program)) = (parts.store, setup.operator.artifact()) {
@@ -136,11 +140,19 @@ fn recover(settings: QuerySettings, mut parts: Parts) -> Result<Query, QueryErro
     faults::point("recovery.published");
     checkpoint.keep_staged(&history.staged())?;
 
-    let declared = setup::declare_variables(&chain, store.as_ref())?;
-    let last = history.head.last_read(SourceRole::Input, ONLY_SOURCE);
-    if let Some(first) = chain.first() {
-        let prefix = bookkeeping_prefix(SourceRole::Input, ONLY_SOURCE);
-        restore_source(parts.input.as_mut(), &first.input_columns, &prefix, store.as_ref(), last)?;
+    let mut declared = setup::declare_variables(&chain, store.as_ref())?;
+    for name in &dropped_sources {
+        for (key, _) in bookkeeping(store.as_ref(), &bookkeeping_prefix(SourceRole::Input, name))? {
+            let key = [bookkeeping_prefix(SourceRole::Input, name), key].concat();
+            declared.changes.push(Family::Meta, &key, None);
+        }
+    }
+    let columns = chain.first().map(|first| first.input_columns.clone()).unwrap_or_default();
+    let mut inputs = Inputs::new(&settings.sources, parts.inputs, union, &columns)?;
+    for (name, source) in inputs.iter_mut() {
+        let prefix = bookkeeping_prefix(SourceRole::Input, name);
+        let last = history.head.last_read(SourceRole::Input, name);
+        restore_source(source.as_mut(), &prefix, store.as_ref(), last)?;
     }
     initial_states.resize_with(chain.len(), || None);
     let mut steps = Vec::new();
@@ -159,7 +171,8 @@ fn recover(settings: QuerySettings, mut parts: Parts) -> Result<Query, QueryErro
             let name = &setup.settings.name;
             let last = history.head.last_read(SourceRole::InitialState, name);
             let prefix = bookkeeping_prefix(SourceRole::InitialState, name);
-            restore_source(source.as_mut(), columns, &prefix, store.as_ref(), last)?;
+            source.project(columns).map_err(|error| source_failed(source.as_ref(), error))?;
+            restore_source(source.as_mut(), &prefix, store.as_ref(), last)?;
         }
         let due = Arc::new(DueIndex::load(store.as_ref(), setup.info.step, key_groups)?);
         let pipeline = setup.pipeline(variables, checkpoint.tmp_dir())?;
@@ -173,7 +186,7 @@ fn recover(settings: QuerySettings, mut parts: Parts) -> Result<Query, QueryErro
             .map(|rocks| Snapshots::new(rocks, checkpoint.snapshots(), settings.retention, snapshot_batch, batches)),
         rowless: Rowless::default(),
         clock: parts.clock,
-        input: parts.input,
+        inputs,
         warned_of_future: false,
         poisoned: false,
         committing: false,
@@ -217,6 +230,33 @@ pub(super) fn refuse_other_steps(
         refuse_other_settings(before, setup).map_err(|error| settings.in_step(&before.name, error))?;
     }
     Ok(())
+}
+
+/// A source that is missing is given up only if someone says so, as it may just have another name; answers with those. A
+/// new one begins at its start, and its event time with it: the watermark does not go back for it.
+fn refuse_other_sources(settings: &QuerySettings, history: &History) -> Result<Vec<String>, QueryError> {
+    let Some(last) = &history.last else { return Ok(Vec::new()) };
+    if last.watermark_policy != settings.watermark_policy {
+        let (before, now) = (last.watermark_policy, settings.watermark_policy);
+        return Err(QueryError::mismatch(
+            "STATE_STORE_INVALID_CONFIG_AFTER_RESTART",
+            format!(
+                "the watermark policy was {before:?} in this checkpoint and is {now:?} now; it cannot change. Go back, or start with a new checkpoint."
+            ),
+        ));
+    }
+    let known = last.event_times.iter().map(|time| &time.name);
+    let missing: Vec<_> = known.filter(|name| !settings.sources.iter().any(|input| input.name == **name)).collect();
+    match missing.iter().find(|name| !settings.dropped_sources.contains(name)) {
+        None => Ok(missing.into_iter().cloned().collect()),
+        Some(name) => Err(QueryError::mismatch(
+            "SOURCE_REMOVED",
+            format!(
+                "source {name} of this checkpoint is not in the query any more. Put it back under this name; or, to give it \
+                 up with its position, name it in query.dropped_sources."
+            ),
+        )),
+    }
 }
 
 fn refuse_other_settings(before: &StepCommit, setup: &Setup) -> Result<(), QueryError> {
@@ -296,19 +336,28 @@ fn open_store(
 
 fn restore_source(
     source: &mut dyn Source,
-    columns: &Schema,
     prefix: &[u8],
     store: &dyn Store,
-    last: Option<&super::source::SourceRange>,
+    last: Option<&SourceRange>,
 ) -> Result<(), QueryError> {
-    let name = source.describe();
-    let failed = |error| QueryError::Source { source_name: name.clone(), source: error };
-    source.project(columns).map_err(failed)?;
-    let mut bookkeeping = Vec::new();
+    let bookkeeping = bookkeeping(store, prefix)?;
+    source.restore(bookkeeping, last).map_err(|error| source_failed(source, error))
+}
+
+fn source_failed(source: &dyn Source, error: SourceError) -> QueryError {
+    QueryError::Source { source_name: source.describe(), source: error }
+}
+
+/// Pairs of a source's bookkeeping.
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// What a source has put with committed batches, without the prefix.
+fn bookkeeping(store: &dyn Store, prefix: &[u8]) -> Result<Pairs, QueryError> {
+    let mut pairs = Vec::new();
     let end = prefix.iter().copied().chain(std::iter::once(u8::MAX)).collect::<Vec<_>>();
     store.scan(Family::Meta, prefix, &end, &mut |key, value| {
-        bookkeeping.push((key.get(prefix.len()..).unwrap_or_default().to_vec(), value.to_vec()));
+        pairs.push((key.get(prefix.len()..).unwrap_or_default().to_vec(), value.to_vec()));
         ControlFlow::Continue(())
     })?;
-    source.restore(bookkeeping, last).map_err(failed)
+    Ok(pairs)
 }

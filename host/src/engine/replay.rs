@@ -16,16 +16,18 @@ use super::commit::{Commit, CommitHeader, SinkRole, SourceCommit, SourceRole, St
 use super::error::QueryError;
 use super::handover::{HandedOver, hand_over};
 use super::history::History;
+use super::inputs::Inputs;
 use super::operator::{Operator, OperatorError};
 use super::pipeline::{BatchWork, Pipeline, Runs, Share};
 use super::publish;
 use super::rebuild::{self, Prefer, refuse_gap};
 use super::route::Routed;
 use super::settings::{QuerySettings, StepSettings};
-use super::setup::{self, Declared, Schemas, Setup};
-use super::source::Source;
+use super::setup::{self, Chain, Declared, Schemas, Setup};
+use super::source::{Source, SourceRange};
 use super::stage::digest_output;
 use super::step_done::StepDone;
+use super::union::Union;
 use crate::disk::Disk;
 use crate::record::{RowLayout, Schema};
 use crate::state::{Changes, DueIndex, RocksStore, Store};
@@ -40,8 +42,8 @@ pub struct ReplayParts {
     pub operators: Vec<Arc<dyn Operator>>,
     /// Makes a processor of a program that the checkpoint has kept.
     pub load: LoadProgram,
-    /// The input that was read.
-    pub input: Box<dyn Source>,
+    /// The input that was read, each source.
+    pub inputs: Vec<Box<dyn Source>>,
     /// The initial state that was read, of each step.
     pub initial_states: Vec<Option<Box<dyn Source>>>,
     /// Durable I/O.
@@ -133,10 +135,13 @@ pub fn replay(
     observer: &mut dyn Observer,
 ) -> Result<(), QueryError> {
     let checkpoint = Checkpoint::open_existing(Arc::clone(&parts.disk), &parts.checkpoint)?;
-    let history = History::view(&checkpoint, settings.watermark.as_ref())?;
+    let history = History::view(&checkpoint)?;
     let (store, beginning) = restore(&checkpoint, &history, &parts.scratch.join("live"))?;
 
-    let mut sources = Sources { input: parts.input, initial_states: parts.initial_states, changed };
+    let input_schemas: Vec<_> = parts.inputs.iter().map(|source| source.schema().clone()).collect();
+    let union = Union::new(&settings.sources, &input_schemas)?;
+    let inputs = Inputs::new(&settings.sources, parts.inputs, union, &Schema::default())?;
+    let mut sources = Sources { inputs, input_schemas, initial_states: parts.initial_states, changed };
     sources.verify(history.headers_after(beginning.after_batch))?;
     let mut replay = Replay {
         settings,
@@ -244,7 +249,8 @@ impl Replay<'_> {
             });
         }
         let settings = QuerySettings { steps, ..self.settings.clone() };
-        let chain = setup::chain(&settings, &operators, &sources.schemas(), self.checkpoint.metadata())?;
+        let Chain { steps: chain, .. } =
+            setup::chain(&settings, &operators, &sources.schemas(), self.checkpoint.metadata())?;
         for (recorded, Setup { plan, .. }) in header.steps.iter().zip(&chain) {
             for (what, recorded, now) in [
                 ("grouping key", &recorded.key, plan.key.to_string()),
@@ -346,9 +352,8 @@ fn run_step(
         kind: header.kind,
         time: header.time,
         late_watermark_ms: header.late_watermark_ms,
-        horizon_us: i64::MAX,
     };
-    let routed = if rows.is_empty() { Routed::default() } else { pipeline.route(rows, &work)? };
+    let routed = if rows.is_empty() { Routed::default() } else { pipeline.route(rows, &work, &[])? };
     let (routed_rows, late) = (routed.rows(), routed.late);
     let ranges: Vec<_> = recorded.workers.iter().map(|worker| worker.key_groups.clone()).collect();
     let shares: Vec<Share> = recorded
@@ -402,7 +407,8 @@ struct Read {
 }
 
 struct Sources {
-    input: Box<dyn Source>,
+    inputs: Inputs,
+    input_schemas: Vec<Schema>,
     initial_states: Vec<Option<Box<dyn Source>>>,
     changed: ChangedInput,
 }
@@ -410,20 +416,17 @@ struct Sources {
 impl Sources {
     fn schemas(&self) -> Schemas {
         let schema = |source: &Option<Box<dyn Source>>| source.as_ref().map(|source| source.schema().clone());
-        Schemas { input: self.input.schema().clone(), initial_states: self.initial_states.iter().map(schema).collect() }
+        Schemas { inputs: self.input_schemas.clone(), initial_states: self.initial_states.iter().map(schema).collect() }
     }
 
     fn project(&mut self, chain: &[Setup]) -> Result<(), QueryError> {
-        let project = |source: &mut dyn Source, columns: &Schema| {
-            let source_name = source.describe();
-            source.project(columns).map_err(|source| QueryError::Source { source_name, source })
-        };
         if let Some(first) = chain.first() {
-            project(self.input.as_mut(), &first.input_columns)?;
+            self.inputs.project(&first.input_columns)?;
         }
         for (source, setup) in self.initial_states.iter_mut().zip(chain) {
             if let (Some(source), Some(columns)) = (source, &setup.initial_columns) {
-                project(source.as_mut(), columns)?;
+                let source_name = source.describe();
+                source.project(columns).map_err(|source| QueryError::Source { source_name, source })?;
             }
         }
         Ok(())
@@ -435,9 +438,15 @@ impl Sources {
             let header = header?;
             for part in header.sources.iter().filter(|part| read_something(part)) {
                 let changed = self.changed;
-                let source = self.of(&header, part)?;
-                let source_name = source.describe();
-                match (source.verify(&part.range), changed) {
+                let verified = match self.of(&header, part)? {
+                    Of::InitialState(source) => (source.describe(), source.verify(&part.range)),
+                    Of::Input(number) => match self.inputs.get(number) {
+                        Some((_, source)) => (source.describe(), source.verify(&part.range)),
+                        None => continue,
+                    },
+                };
+                let (source_name, verified) = verified;
+                match (verified, changed) {
                     (Ok(()), _) => {}
                     (Err(error), ChangedInput::Replay) => {
                         let batch_id = header.batch_id;
@@ -456,13 +465,17 @@ impl Sources {
         let mut read = Read { rejected_as_recorded: true, ..Read::default() };
         for part in header.sources.iter().filter(|part| read_something(part)) {
             let changed = self.changed;
-            let source = self.of(header, part)?;
-            let source_name = source.describe();
-            let slice = match changed {
-                ChangedInput::Refuse => source.read_again(&part.range),
-                ChangedInput::Replay => source.read_changed(&part.range),
+            let again = |source: &mut dyn Source, range: &SourceRange| match changed {
+                ChangedInput::Refuse => source.read_again(range),
+                ChangedInput::Replay => source.read_changed(range),
             };
-            let slice = slice.map_err(|source| QueryError::Source { source_name, source })?;
+            let slice = match self.of(header, part)? {
+                Of::Input(number) => self.inputs.read_again(number, &part.range, again)?,
+                Of::InitialState(source) => {
+                    let source_name = source.describe();
+                    again(source, &part.range).map_err(|source| QueryError::Source { source_name, source })?
+                }
+            };
             read.step = (part.role == SourceRole::InitialState).then(|| part.name.clone());
             read.rejected_as_recorded &= part.rejected == slice.rejected.len() as u64;
             read.batches.extend(slice.batches);
@@ -470,19 +483,34 @@ impl Sources {
         Ok(read)
     }
 
-    fn of(&mut self, header: &CommitHeader, part: &SourceCommit) -> Result<&mut dyn Source, QueryError> {
+    fn of(&mut self, header: &CommitHeader, part: &SourceCommit) -> Result<Of<'_>, QueryError> {
         if part.role == SourceRole::Input {
-            return Ok(self.input.as_mut());
+            let number = self.inputs.iter_mut().position(|(name, _)| name == part.name);
+            return number.map(Of::Input).ok_or_else(|| {
+                QueryError::mismatch(
+                    "REPLAY_OTHER_QUERY",
+                    format!(
+                        "batch {} read the source {}, which is not given; give it again",
+                        header.batch_id, part.name
+                    ),
+                )
+            });
         }
         let number = header.steps.iter().position(|step| step.name == part.name);
         match number.and_then(|number| self.initial_states.get_mut(number)) {
-            Some(Some(source)) => Ok(source.as_mut()),
+            Some(Some(source)) => Ok(Of::InitialState(source.as_mut())),
             _ => Err(QueryError::mismatch(
                 "INITIAL_STATE_MISSING",
                 format!("the batches to replay read an initial state for step {}; give it again", part.name),
             )),
         }
     }
+}
+
+/// What a batch read from.
+enum Of<'s> {
+    Input(usize),
+    InitialState(&'s mut dyn Source),
 }
 
 /// The batch that ends the initial state has read nothing, and its range says so.

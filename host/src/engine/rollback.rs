@@ -131,12 +131,12 @@ pub fn roll_back(
     let (checkpoint, log, history) = match mode {
         Mode::DryRun => {
             let checkpoint = Checkpoint::open_existing(disk, path)?;
-            let history = History::view(&checkpoint, None)?;
+            let history = History::view(&checkpoint)?;
             (checkpoint, None, history)
         }
         Mode::Perform => {
             let checkpoint = Checkpoint::open_stopped(disk, path)?;
-            let (log, history) = History::open(&checkpoint, None)?;
+            let (log, history) = History::open(&checkpoint)?;
             (checkpoint, Some(log), history)
         }
     };

@@ -47,8 +47,8 @@ pub struct Routed {
     keys: Vec<u8>,
     /// Rows dropped because they came too late.
     pub late: u64,
-    /// Latest event time up to the horizon among all rows, late ones included, in microseconds.
-    pub event_time_max_us: Option<i64>,
+    /// Latest event time up to the horizon among the rows of each batch of the input, late ones included, in microseconds.
+    pub event_time_max_us: Vec<Option<i64>>,
     /// Rows with an event time behind the horizon.
     pub in_future: u64,
 }
@@ -71,15 +71,15 @@ const KEY_WORD: usize = 8;
 const KEY_BYTES: usize = 32;
 
 impl Routing {
-    /// Routes the rows of a batch. Those with an event time after `horizon_us` are routed, but do not count for the latest
-    /// one.
+    /// Routes the rows of a batch. Those with an event time after the horizon of their record batch, if that has one, are
+    /// routed, but do not count for the latest one.
     ///
     /// # Errors
     /// Columns that are missing or do not widen; more than 4 G rows.
-    pub fn route(&self, input: &[RecordBatch], late: LateRows, horizon_us: i64) -> Result<Routed, QueryError> {
+    pub fn route(&self, input: &[RecordBatch], late: LateRows, horizons_us: &[i64]) -> Result<Routed, QueryError> {
         let mut routed = Routed::default();
-        for batch in input {
-            self.add(&mut routed, batch, late, horizon_us)?;
+        for (number, batch) in input.iter().enumerate() {
+            self.add(&mut routed, batch, late, horizons_us.get(number).copied().unwrap_or(i64::MAX))?;
         }
         routed.rows = sort_by_hash(&routed.rows);
         Ok(routed)
@@ -95,10 +95,11 @@ impl Routing {
         routed.rows.reserve(input.num_rows());
         routed.keys.reserve(input.num_rows() * KEY_BYTES);
         let batch = u32::try_from(routed.batches.len()).map_err(|_| too_many_rows())?;
+        let mut event_time_max_us = None;
         for number in 0..input.num_rows() {
             let event_time = event_times.filter(|times| times.is_valid(number)).map(|times| times.value(number));
             if event_time.is_none_or(|at| at <= horizon_us) {
-                routed.event_time_max_us = routed.event_time_max_us.max(event_time);
+                event_time_max_us = event_time_max_us.max(event_time);
             } else {
                 routed.in_future += 1;
             }
@@ -115,6 +116,7 @@ impl Routing {
             let (key, key_words) = (word(begin)?, word(routed.keys.len() - begin)?);
             routed.rows.push(Row { hash, batch, row, key, key_words });
         }
+        routed.event_time_max_us.push(event_time_max_us);
         routed.batches.push(cast_batch(input, &self.columns).map_err(columns_unfit)?);
         Ok(())
     }
@@ -275,7 +277,7 @@ mod tests {
             event_time: None,
             key_groups: KEY_GROUPS,
         };
-        routing.route(&batches, LateRows::Keep, i64::MAX).unwrap()
+        routing.route(&batches, LateRows::Keep, &[]).unwrap()
     }
 
     /// Key rows with the numbers of their rows.
@@ -351,7 +353,7 @@ mod tests {
             Routing { key, columns: Schema::new(Vec::new()).unwrap(), event_time: None, key_groups: KEY_GROUPS };
         let batch = route(&["a", "b", "c"].map(str::to_owned), 3).batches.remove(0);
 
-        let routed = routing.route(&[batch], LateRows::Keep, i64::MAX).unwrap();
+        let routed = routing.route(&[batch], LateRows::Keep, &[]).unwrap();
 
         let shares = routed.into_shares(std::slice::from_ref(&(0..KEY_GROUPS)), KEY_GROUPS).unwrap();
         assert_eq!(shares[0].batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);

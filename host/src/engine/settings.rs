@@ -15,8 +15,12 @@ pub struct QuerySettings {
     pub name: Option<String>,
     /// What rows pass through, in order; at least one.
     pub steps: Vec<StepSettings>,
-    /// Event-time column and delay.
-    pub watermark: Option<WatermarkSettings>,
+    /// Where rows come from; at least one.
+    pub sources: Vec<InputSettings>,
+    /// Sources of the checkpoint that are given up for good.
+    pub dropped_sources: Vec<String>,
+    /// How several sources make one watermark; fixed for a checkpoint's life.
+    pub watermark_policy: WatermarkPolicy,
     /// When batches run.
     pub trigger: Trigger,
     /// Worker threads; each owns a range of key groups.
@@ -42,7 +46,7 @@ impl QuerySettings {
     pub(super) fn in_step(&self, step: &str, error: QueryError) -> QueryError {
         match self.steps.len() {
             1 => error,
-            _ => QueryError::InStep { step: step.to_owned(), source: Box::new(error) },
+            _ => QueryError::InPart { part: format!("step {step}"), source: Box::new(error) },
         }
     }
 }
@@ -72,13 +76,35 @@ pub struct StepSettings {
 /// The name of the step of a query that has one only, and gives it none.
 pub const ONLY_STEP: &str = "main";
 
+/// Settings of one source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputSettings {
+    /// Unique in the query; its position in the checkpoint goes by it.
+    pub name: String,
+    /// Its event time, if its rows have one.
+    pub watermark: Option<WatermarkSettings>,
+    /// Without rows for so long, by the batches' processing time, it no longer holds the watermark back, in milliseconds.
+    pub idle_timeout_ms: Option<u64>,
+}
+
+/// How the event times of several sources make one watermark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WatermarkPolicy {
+    /// It is that of the slowest source: no row is late because another source is ahead.
+    #[default]
+    Min,
+    /// It is that of the fastest.
+    Max,
+}
+
 /// The name of the source of a query that has one only, and gives it none.
 pub const ONLY_SOURCE: &str = "input";
 
 /// Event time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatermarkSettings {
-    /// A TIMESTAMP column of the input.
+    /// A TIMESTAMP column of the source.
     pub column: String,
     /// How far behind the latest event time a row may come.
     pub delay_ms: u64,

@@ -12,6 +12,7 @@ use super::operator::{Operator, OperatorPlan, QueryInfo, TimeMode};
 use super::pipeline::{Pipeline, Variables};
 use super::route::Routing;
 use super::settings::{QuerySettings, StepSettings};
+use super::union::Union;
 use super::upgrade::{self, Upgrade, VariableReport};
 use crate::record::{DataType, Schema, key_layout};
 use crate::state::{Catalog, Changes, MemoryStore, Store, drop_variable};
@@ -19,8 +20,8 @@ use crate::state::{Catalog, Changes, MemoryStore, Store, drop_variable};
 /// Schemas of what a query reads.
 #[derive(Debug, Clone)]
 pub struct Schemas {
-    /// All columns of the input.
-    pub input: Schema,
+    /// All columns of each source.
+    pub inputs: Vec<Schema>,
     /// All columns of the initial state of each step that has one.
     pub initial_states: Vec<Option<Schema>>,
 }
@@ -44,8 +45,8 @@ pub fn plan(
         forks: Vec::new(),
     };
     let chain = chain(settings, operators, schemas, &metadata)?;
-    declare_variables(&chain, &MemoryStore::new())?;
-    Ok(chain.into_iter().map(|setup| setup.plan).collect())
+    declare_variables(&chain.steps, &MemoryStore::new())?;
+    Ok(chain.steps.into_iter().map(|setup| setup.plan).collect())
 }
 
 /// A processor that fits its place in the query.
@@ -63,6 +64,12 @@ pub(super) struct Setup {
     initial_routing: Option<Routing>,
 }
 
+/// A query that fits together.
+pub(super) struct Chain {
+    pub(super) union: Union,
+    pub(super) steps: Vec<Setup>,
+}
+
 /// Asks the processors of all steps for their plans and checks them, each against what the one before emits.
 ///
 /// # Errors
@@ -72,11 +79,12 @@ pub(super) fn chain(
     operators: &[Arc<dyn Operator>],
     schemas: &Schemas,
     metadata: &Metadata,
-) -> Result<Vec<Setup>, QueryError> {
+) -> Result<Chain, QueryError> {
     check_names(settings)?;
+    let union = Union::new(&settings.sources, &schemas.inputs)?;
     let run_id = identity::random_id();
-    let mut upstream = Upstream::input(settings, &schemas.input)?;
-    let mut chain = Vec::new();
+    let mut upstream = Upstream::input(&union);
+    let mut steps = Vec::new();
     let initial_states = schemas.initial_states.iter().cloned().chain(std::iter::repeat(None));
     for ((number, step), (operator, initial_state)) in
         (0..).zip(&settings.steps).zip(operators.iter().zip(initial_states))
@@ -84,12 +92,12 @@ pub(super) fn chain(
         let setup = Setup::new(number, step, Arc::clone(operator), &upstream, initial_state, &run_id, metadata);
         let setup = setup.map_err(|error| settings.in_step(&step.name, error))?;
         upstream = Upstream::step(&setup, &upstream);
-        chain.push(setup);
+        steps.push(setup);
     }
-    if chain.len() != settings.steps.len() {
+    if steps.len() != settings.steps.len() {
         return Err(QueryError::settings("HOST_DEFECT", "there are not as many processors as steps"));
     }
-    Ok(chain)
+    Ok(Chain { union, steps })
 }
 
 /// Most steps of a query: they are numbered with one byte.
@@ -103,19 +111,32 @@ fn check_names(settings: &QuerySettings) -> Result<(), QueryError> {
             format!("a query has from 1 to {STEPS_MAX} steps, and this one has {}", settings.steps.len()),
         ));
     }
-    for (number, StepSettings { name, .. }) in settings.steps.iter().enumerate() {
+    check_unique(settings.steps.iter().map(|step| &step.name), "step", "STEP_NAME_INVALID")?;
+    check_unique(settings.sources.iter().map(|source| &source.name), "source", "SOURCE_NAME_INVALID")?;
+    match settings.dropped_sources.iter().find(|dropped| settings.sources.iter().any(|of| of.name == **dropped)) {
+        Some(both) => Err(QueryError::settings(
+            "SOURCE_NAME_INVALID",
+            format!("source {both} is read, and named in dropped_sources as well; take it out of one of them"),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_unique<'n>(
+    names: impl Iterator<Item = &'n String> + Clone,
+    what: &str,
+    code: &'static str,
+) -> Result<(), QueryError> {
+    for (number, name) in names.clone().enumerate() {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
-            return Err(QueryError::settings(
-                "STEP_NAME_INVALID",
-                format!("{name:?} is no name of a step; take 1 to {NAME_CHARS_MAX} letters, digits, _ and -"),
-            ));
+            let problem =
+                format!("{name:?} is no name of a {what}; take 1 to {NAME_CHARS_MAX} letters, digits, _ and -");
+            return Err(QueryError::settings(code, problem));
         }
-        if settings.steps.iter().take(number).any(|before| before.name == *name) {
-            return Err(QueryError::settings(
-                "STEP_NAME_INVALID",
-                format!("two steps are named {name:?}; give each a name of its own"),
-            ));
+        if names.clone().take(number).any(|before| before == name) {
+            let problem = format!("two of the {what}s are named {name:?}; give each a name of its own");
+            return Err(QueryError::settings(code, problem));
         }
     }
     Ok(())
@@ -133,15 +154,13 @@ struct Upstream {
 }
 
 impl Upstream {
-    fn input(settings: &QuerySettings, schema: &Schema) -> Result<Self, QueryError> {
-        let event_time =
-            settings.watermark.as_ref().map(|watermark| watermark_column(&watermark.column, schema)).transpose()?;
-        Ok(Self {
-            schema: schema.clone(),
-            has_watermark: event_time.is_some(),
-            event_time,
+    fn input(union: &Union) -> Self {
+        Self {
+            schema: union.schema.clone(),
+            has_watermark: union.event_time.is_some(),
+            event_time: union.event_time.clone(),
             without: "set query.watermark (--watermark 'COLUMN, DELAY')".to_owned(),
-        })
+        }
     }
 
     fn step(setup: &Setup, upstream: &Self) -> Self {
@@ -160,20 +179,6 @@ impl Upstream {
                 )
             },
         }
-    }
-}
-
-fn watermark_column(column: &str, input: &Schema) -> Result<String, QueryError> {
-    match input.field(column) {
-        Some(field) if field.data_type == DataType::Timestamp => Ok(field.name.clone()),
-        Some(field) => Err(QueryError::settings(
-            "WATERMARK_COLUMN_TYPE",
-            format!("the watermark column {} is {}; it must be TIMESTAMP", field.name, field.data_type),
-        )),
-        None => Err(QueryError::settings(
-            "WATERMARK_COLUMN_MISSING",
-            format!("the watermark column {column} is not in the input ({input}); name a TIMESTAMP column of it"),
-        )),
     }
 }
 

@@ -13,8 +13,8 @@ pub(super) struct StepDone {
     pub(super) rows_in: u64,
     /// Rows dropped because they came too late.
     pub(super) late: u64,
-    /// Latest event time among its input rows, late ones included, in microseconds.
-    pub(super) event_time_max_us: Option<i64>,
+    /// Latest event time among the rows of each batch of its input, late ones included, in microseconds.
+    pub(super) event_time_max_us: Vec<Option<i64>>,
     /// The workers that had something to do.
     pub(super) workers: Vec<WorkerCommit>,
     /// State changes of each.

@@ -10,7 +10,7 @@ use super::error::QueryError;
 use super::operator::{Operator, OperatorPlan};
 use super::recovery::refuse_other_steps;
 use super::settings::QuerySettings;
-use super::setup::{self, Schemas};
+use super::setup::{self, Chain, Schemas};
 use super::view::QueryView;
 use crate::record::{Difference, FieldChange, widens};
 use crate::state::{Catalog, Outlook, StateLimits, Store, VariableKind, VariableOutlook, VariableSpec};
@@ -158,7 +158,7 @@ impl Comparison {
         operators: &[Arc<dyn Operator>],
         schemas: &Schemas,
     ) -> Result<Self, QueryError> {
-        let chain = setup::chain(settings, operators, schemas, view.metadata())?;
+        let Chain { steps: chain, .. } = setup::chain(settings, operators, schemas, view.metadata())?;
         let history = view.history();
         let refused = refuse_other_steps(settings, history, &chain).err();
         let catalog = Catalog::load(store)?;

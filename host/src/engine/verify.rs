@@ -47,7 +47,7 @@ pub struct Verified {
 /// `CHECKPOINT_NOT_FOUND`, `CHECKPOINT_IN_USE` while the query runs; a log whose frames cannot be read at all.
 pub fn verify(disk: Arc<dyn Disk>, path: &Path, scratch: &Path) -> Result<Verified, QueryError> {
     let checkpoint = Checkpoint::open_existing(disk, path)?;
-    let history = History::view(&checkpoint, None)?;
+    let history = History::view(&checkpoint)?;
     let mut verified =
         Verified { batches: history.batches.len(), rollbacks: history.rollbacks.len(), ..Verified::default() };
     for retained in &history.batches {

@@ -54,7 +54,7 @@ impl QueryView {
     /// `CHECKPOINT_NOT_FOUND`, a damaged or newer checkpoint or log.
     pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, QueryError> {
         let checkpoint = Checkpoint::look_at(disk, path)?;
-        let history = again_if_overtaken(|| History::view(&checkpoint, None))?;
+        let history = again_if_overtaken(|| History::view(&checkpoint))?;
         Ok(Self { checkpoint, history })
     }
 
@@ -105,7 +105,7 @@ impl QueryView {
     pub fn state(&mut self, batch: Option<u64>, scratch: &Path) -> Result<StateView, QueryError> {
         again_if_overtaken(|| {
             // What was removed since the last look must not be missed, and what was added may be asked for.
-            self.history = History::view(&self.checkpoint, None)?;
+            self.history = History::view(&self.checkpoint)?;
             let moment = self.moment(batch)?;
             let base = rebuild::base(&self.checkpoint, &self.history, moment, Prefer::Newest, Check::Bytes, scratch)?;
             match batch {

@@ -194,7 +194,7 @@ impl<'k> Run<'k> {
         });
         let parts = Parts {
             steps: steps.collect::<Result<_, Failure>>()?,
-            input: source(&config.source)?,
+            inputs: config.sources.iter().map(|of| source(&of.at)).collect::<Result<_, Failure>>()?,
             sink: Box::new(MemorySink::new(self.table.clone())),
             quarantine: quarantine.transpose()?,
             clock: Arc::clone(&self.clock) as _,
@@ -230,10 +230,14 @@ impl<'k> Run<'k> {
             }
         }
         overlay(&mut settings, Table::from_iter([("sink".to_owned(), table("stdout", toml::Value::Boolean(true)))]));
-        let input = table("path", text(&self.path("input")));
-        overlay(&mut settings, Table::from_iter([("source".to_owned(), input)]));
+        if !settings.get("source").is_some_and(toml::Value::is_array) {
+            let input = table("path", text(&self.path("input")));
+            overlay(&mut settings, Table::from_iter([("source".to_owned(), input)]));
+        }
         let mut config = QueryConfig::load(None, settings).map_err(|error| Failure::new(error.code(), &error))?;
-        config.source = rows_of(&config.source, &self.path("input"));
+        if let Some(first) = config.sources.first_mut() {
+            first.at = rows_of(&first.at, &self.path("input"));
+        }
         let initial_rows = self.case.initial_state.as_ref().map(|_| self.path("initial-state.jsonl"));
         if let Some(first) = config.steps.first_mut() {
             first.initial_state = match (&first.initial_state, initial_rows) {

@@ -52,7 +52,7 @@ fn document(query: &QueryView, path: &Path) -> anyhow::Result<Map<String, Value>
     add("writtenBy", json!(last.written_by));
     add("batchTime", json!(instant(last.time.processing_time_ms)));
     add("watermark", json!((history.head.watermark.last_ms() > 0).then(|| instant(history.head.watermark.last_ms()))));
-    add("eventTimeMax", json!(last.event_time_max_us.map(timestamp_text)));
+    add("eventTimeMax", json!(last.event_time_max_us().map(timestamp_text)));
     match last.steps.as_slice() {
         [only] => step(only).into_iter().for_each(|(name, value)| add(&name, value)),
         steps => {
@@ -61,8 +61,9 @@ fn document(query: &QueryView, path: &Path) -> anyhow::Result<Map<String, Value>
         }
     }
     let sources = query.sources().map_err(query_failed)?;
-    let sources =
-        sources.iter().map(|part| json!({ "role": part.role, "source": part.source, "lastRead": part.range.at }));
+    let sources = sources
+        .iter()
+        .map(|part| json!({ "role": part.role, "name": part.name, "source": part.source, "lastRead": part.range.at }));
     add("sources", sources.collect());
     let sinks = last.sinks.iter().map(|part| json!({ "role": part.role, "sink": part.sink, "rows": part.rows_total }));
     add("sinks", sinks.collect());
