@@ -22,6 +22,7 @@ mod event_time;
 mod examples;
 mod hostile;
 mod initial_state;
+mod kit;
 mod metrics;
 mod model;
 mod native_query;

@@ -14,6 +14,7 @@ mod replay;
 mod rollback;
 mod run;
 mod state;
+mod test;
 mod upgrade;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -38,7 +39,8 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, with the error's code on standard error; 2 wrong usage; 3 a replay \
-found a difference, or a component does not fit a checkpoint; 130 interrupted twice, the batch in hand was abandoned.";
+or a test found a difference, or a component does not fit a checkpoint; 130 interrupted twice, the batch in hand was \
+abandoned.";
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -59,6 +61,7 @@ enum Command {
     Replay(Box<replay::ReplayArgs>),
     Rollback(rollback::RollbackArgs),
     Fork(fork::ForkArgs),
+    Test(test::TestArgs),
 }
 
 /// Runs the command line and answers with the process's exit code.
@@ -82,6 +85,7 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::State(args) => state::run(&args, format),
         Command::Rollback(args) => rollback::run(&args, format),
         Command::Fork(args) => fork::run(&args, format),
+        Command::Test(args) => test::run(&args, format, environment),
         Command::Build(args) => {
             let report = build::build(&args, environment.cache_dir.as_deref())
                 .map_err(|error| output::Coded::wrap(error.code(), error))?;

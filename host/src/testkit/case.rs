@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use toml::Table;
+
+use crate::connect::parse_timestamp;
 
 /// A case: a query and the steps of its life.
 ///
@@ -31,7 +34,7 @@ use toml::Table;
 /// expect = '{"word":"a","count":3}'
 /// ```
 ///
-/// `query.toml` beside the case, if it is there, gives the settings under those of the case. The kit puts its own under
+/// `query.toml` beside the case, else in the folder above, gives the settings under those of the case. The kit puts its own under
 /// both where they say nothing: one worker, the trigger `continuous`, no waiting between batches, a TTL sweep in every
 /// batch, seed 0. Rows are JSON Lines; where they come from and go to is the kit's.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -75,9 +78,11 @@ pub struct Step {
     pub component: Option<String>,
     /// Settings that change, from here on. Stops the query, as `restart`.
     pub settings: Option<Table>,
-    /// The time from here on, milliseconds since the epoch.
+    /// The time from here on: milliseconds since the epoch, or RFC 3339.
+    #[serde(default, deserialize_with = "instant")]
     pub clock: Option<i64>,
-    /// As `clock`, from where it stands.
+    /// As `clock`, from where it stands: milliseconds, or a duration such as `5m`.
+    #[serde(default, deserialize_with = "duration")]
     pub advance: Option<i64>,
     /// Rows that come in, JSON Lines; a file of a directory that the query reads.
     pub rows: Option<String>,
@@ -188,6 +193,18 @@ pub enum CaseError {
         /// The failure.
         source: std::io::Error,
     },
+    /// There is none.
+    #[error("there is no case in {}: cases are .toml files with [[step]] tables (docs/testing.md)", path.display())]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// There is none of that name.
+    #[error("no case has {filter:?} in its path; see which there are without --filter")]
+    Filtered {
+        /// The text.
+        filter: String,
+    },
     /// It is not what a case looks like.
     #[error("{}: {message}", path.display())]
     Malformed {
@@ -203,6 +220,7 @@ impl CaseError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => "CASE_UNREADABLE",
+            Self::Missing { .. } | Self::Filtered { .. } => "CASE_MISSING",
             Self::Malformed { .. } => "CASE_INVALID",
         }
     }
@@ -220,6 +238,21 @@ impl Case {
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
         let malformed = |message| CaseError::Malformed { path: path.to_owned(), message };
         Self::parse(&name, folder, &text).map_err(malformed)
+    }
+
+    /// The files of cases in a folder and those below, in order; or the one file. `query.toml` is none.
+    ///
+    /// # Errors
+    /// `CASE_MISSING`, `CASE_UNREADABLE`.
+    pub fn find(place: &Path) -> Result<Vec<PathBuf>, CaseError> {
+        let mut found = Vec::new();
+        if place.is_dir() {
+            collect(place, &mut found).map_err(|source| CaseError::Unreadable { path: place.to_owned(), source })?;
+            found.sort();
+        } else {
+            found.push(place.to_owned());
+        }
+        if found.is_empty() { Err(CaseError::Missing { path: place.to_owned() }) } else { Ok(found) }
     }
 
     /// A case from its text.
@@ -246,6 +279,46 @@ impl Step {
             (Some(_), Some(_)) => Err("give the time as clock or as advance, not as both".to_owned()),
             _ => Ok(()),
         }
+    }
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, found)?;
+        } else if path.extension().is_some_and(|ending| ending == "toml") && !path.ends_with("query.toml") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Milliseconds as they are, or what a text says.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Time {
+    Ms(i64),
+    Text(String),
+}
+
+fn instant<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    time(from, "time", |text| parse_timestamp(text).map(|us| us.div_euclid(1_000)))
+}
+
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    let parse = |text: &str| i64::try_from(humantime::parse_duration(text).ok()?.as_millis()).ok();
+    time(from, "duration", parse)
+}
+
+fn time<'de, D: Deserializer<'de>>(
+    from: D,
+    what: &str,
+    parse: impl Fn(&str) -> Option<i64>,
+) -> Result<Option<i64>, D::Error> {
+    match Time::deserialize(from)? {
+        Time::Ms(ms) => Ok(Some(ms)),
+        Time::Text(text) => parse(&text).map(Some).ok_or_else(|| D::Error::custom(format!("{text:?} is no {what}"))),
     }
 }
 

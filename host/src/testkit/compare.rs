@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::case::{Step, json_lines};
-use super::report::{Actual, Difference};
+use super::report::{Actual, Difference, Part};
 use crate::engine::progress::Progress;
 
 /// Where what happened is not what the step says. `key`: columns of the grouping key.
@@ -13,26 +13,27 @@ pub(super) fn differences(step: &Step, actual: &Actual, key: &[String]) -> Vec<D
     let expected = documents(&step.expect);
     rows(&expected, &actual.rows, key, &mut found);
     if let Some(batches) = step.batches {
-        number("batches", as_i64(batches), Some(as_i64(actual.batches.len() as u64)), &mut found);
+        number(Part::Batches, "batches", as_i64(batches), Some(as_i64(actual.batches.len() as u64)), &mut found);
     }
     for (name, expected) in &step.metrics {
-        number(name, *expected, metric(&actual.batches, name), &mut found);
+        number(Part::Metric(name.clone()), name, *expected, metric(&actual.batches, name), &mut found);
     }
     for name in &step.above_zero {
         if !actual.batches.iter().any(|progress| {
             of_progress(progress, name).and_then(|number| number.as_f64()).is_some_and(|number| number > 0.0)
         }) {
-            found.push(Difference { what: format!("{name} is not above zero"), lines: Vec::new() });
+            let what = format!("{name} is not above zero");
+            found.push(Difference { part: Part::Positive, what, lines: Vec::new() });
         }
     }
     if actual.failure.is_none() {
         for (name, expected) in &step.state {
             let rows = actual.state.get(name).map(Vec::as_slice).unwrap_or_default();
-            by_key(&format!("state {name}"), &documents(expected), rows, found.as_mut());
+            by_key(Part::State(name.clone()), &format!("state {name}"), &documents(expected), rows, found.as_mut());
         }
         if let Some(expected) = &step.timers {
             let timers = actual.timers.as_deref().unwrap_or_default();
-            unordered("timers", &documents(expected), timers, &mut found);
+            unordered(Part::Timers, "timers", &documents(expected), timers, &mut found);
         }
     }
     if let Some(reference) = &step.reference
@@ -40,7 +41,7 @@ pub(super) fn differences(step: &Step, actual: &Actual, key: &[String]) -> Vec<D
         && step.error.is_none()
     {
         let what = "it says how it differs from its reference, and does not; take `differs` away".to_owned();
-        found.push(Difference { what, lines: Vec::new() });
+        found.push(Difference { part: Part::Reference, what, lines: Vec::new() });
     }
     found
 }
@@ -63,14 +64,15 @@ fn error(step: &Step, actual: &Actual, found: &mut Vec<Difference>) {
     };
     // A message of several lines stays within its place.
     lines.iter_mut().for_each(|line| *line = line.replace('\n', "\n        "));
-    found.push(Difference { what: what.to_owned(), lines });
+    found.push(Difference { part: Part::Error, what: what.to_owned(), lines });
 }
 
 /// Rows of one grouping key keep their order; keys have none.
 fn rows(expected: &[Value], actual: &[Value], key: &[String], found: &mut Vec<Difference>) {
     for (key, expected, actual) in paired(expected, actual, |row| key_of(row, key)) {
         if expected != actual {
-            found.push(Difference { what: format!("rows of key {key}"), lines: lines(&expected, &actual) });
+            let what = format!("rows of key {key}");
+            found.push(Difference { part: Part::Rows, what, lines: lines(&expected, &actual) });
         }
     }
 }
@@ -85,19 +87,20 @@ fn key_of(row: &Value, key: &[String]) -> String {
     columns.collect::<Vec<_>>().join(", ")
 }
 
-fn by_key(what: &str, expected: &[Value], actual: &[Value], found: &mut Vec<Difference>) {
+fn by_key(part: Part, what: &str, expected: &[Value], actual: &[Value], found: &mut Vec<Difference>) {
     let order = |row: &Value| (row.get("entry").is_none(), row.get("key").map(Value::to_string).unwrap_or_default());
     if expected.iter().chain(actual).any(|row| !order(row).0) {
-        return unordered(what, expected, actual, found);
+        return unordered(part, what, expected, actual, found);
     }
     for (key, expected, actual) in paired(expected, actual, |row| order(row).1) {
         if expected != actual {
-            found.push(Difference { what: format!("{what} of key {key}"), lines: lines(&expected, &actual) });
+            let what = format!("{what} of key {key}");
+            found.push(Difference { part: part.clone(), what, lines: lines(&expected, &actual) });
         }
     }
 }
 
-fn unordered(what: &str, expected: &[Value], actual: &[Value], found: &mut Vec<Difference>) {
+fn unordered(part: Part, what: &str, expected: &[Value], actual: &[Value], found: &mut Vec<Difference>) {
     let sorted = |rows: &[Value]| {
         let mut rows: Vec<_> = rows.iter().map(canonical).collect();
         rows.sort_unstable();
@@ -105,7 +108,7 @@ fn unordered(what: &str, expected: &[Value], actual: &[Value], found: &mut Vec<D
     };
     let (expected, actual) = (sorted(expected), sorted(actual));
     if expected != actual {
-        found.push(Difference { what: what.to_owned(), lines: lines(&expected, &actual) });
+        found.push(Difference { part, what: what.to_owned(), lines: lines(&expected, &actual) });
     }
 }
 
@@ -135,15 +138,16 @@ fn canonical(row: &Value) -> String {
     format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
 }
 
-fn number(name: &str, expected: i64, actual: Option<i64>, found: &mut Vec<Difference>) {
+fn number(part: Part, name: &str, expected: i64, actual: Option<i64>, found: &mut Vec<Difference>) {
     if actual != Some(expected) {
         let actual = actual.map_or_else(|| "there is none".to_owned(), |actual| actual.to_string());
-        found.push(Difference { what: name.to_owned(), lines: vec![format!("- {expected}"), format!("+ {actual}")] });
+        let lines = vec![format!("- {expected}"), format!("+ {actual}")];
+        found.push(Difference { part, what: name.to_owned(), lines });
     }
 }
 
 /// A number of the progress reports: the sum over the batches, except totals, which are as the last says.
-fn metric(batches: &[Progress], name: &str) -> Option<i64> {
+pub(super) fn metric(batches: &[Progress], name: &str) -> Option<i64> {
     let is_total =
         name.ends_with("Total") || name.ends_with("Vars") || name.ends_with("Ms") || name.ends_with("Instances");
     let found: Vec<i64> = batches.iter().filter_map(|progress| of_progress(progress, name)?.as_i64()).collect();

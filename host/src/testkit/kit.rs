@@ -68,6 +68,15 @@ impl Kit {
         self
     }
 
+    /// Compiles a component, so that one that cannot be used is told before any case runs.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no processor.
+    pub fn check(&self, component: &Path) -> Result<(), KitError> {
+        let sandbox = self.sandbox(Metering::Epoch)?;
+        Ok(Processor::from_file(&sandbox, component, Limits::default(), self.cache.as_ref()).map(drop)?)
+    }
+
     /// Runs a case. What cannot be run is a report too.
     pub fn run(&self, case: &Case) -> Report {
         let steps = match Run::new(self, case) {
@@ -81,12 +90,14 @@ impl Kit {
         &self.defaults
     }
 
-    /// Where the component stands: the one that the case names, else the kit's own, else the one of the settings.
-    pub(super) fn locate(&self, case: &Case, named: Option<&str>, of_settings: Option<&str>) -> Option<PathBuf> {
-        let path = |name: &str| {
-            if name.ends_with(".wasm") { case.folder.join(name) } else { self.components.join(format!("{name}.wasm")) }
-        };
-        named.map(path).or_else(|| self.component.clone()).or_else(|| of_settings.map(path))
+    /// The kit's own component.
+    pub(super) fn component(&self) -> Option<&Path> {
+        self.component.as_deref()
+    }
+
+    /// Where a component stands that is named in a file of this folder.
+    pub(super) fn locate(&self, folder: &Path, name: &str) -> PathBuf {
+        if name.ends_with(".wasm") { folder.join(name) } else { self.components.join(format!("{name}.wasm")) }
     }
 
     /// The compiled component.

@@ -24,10 +24,12 @@ mod peek;
 mod poke;
 mod report;
 mod run;
+mod update;
 
 #[cfg(test)]
 mod tests;
 
 pub use case::{Case, CaseError, ExpectedError, Restart, Step, Until};
 pub use kit::{Kit, KitError};
-pub use report::{Actual, Difference, Failure, Report, StepReport};
+pub use report::{Actual, Difference, Failure, Part, Report, StepReport};
+pub use update::updated;

@@ -70,10 +70,33 @@ impl fmt::Display for Failure {
 /// Something that is not what the step says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
+    /// Which part of the step.
+    pub part: Part,
     /// What: rows and whose, an error, a metric, a variable.
     pub what: String,
     /// Lines, each with `-` (expected and not there), `+` (there and not expected) or a blank.
     pub lines: Vec<String>,
+}
+
+/// A part of what a step says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Its error.
+    Error,
+    /// Its rows.
+    Rows,
+    /// Its number of batches.
+    Batches,
+    /// A metric.
+    Metric(String),
+    /// A metric that must be above zero.
+    Positive,
+    /// A state variable.
+    State(String),
+    /// Its timers.
+    Timers,
+    /// How it differs from a reference.
+    Reference,
 }
 
 impl Report {

@@ -208,26 +208,24 @@ impl<'k> Run<'k> {
     /// The settings in force, with the ends of the query in the case's folder.
     fn config(&self) -> Result<QueryConfig, Failure> {
         let mut settings = self.kit.defaults().clone();
-        let base = self.case.folder.join("query.toml");
-        if base.is_file() {
-            let text = std::fs::read_to_string(&base).map_err(|error| Failure::new("CONFIG_UNREADABLE", &error))?;
-            overlay(&mut settings, text.parse().map_err(|error| Failure::new("CONFIG_INVALID", &error))?);
+        let folders = [Some(self.case.folder.as_path()), self.case.folder.parent()];
+        let base = folders.into_iter().flatten().find(|folder| folder.join("query.toml").is_file());
+        if let Some(base) = base {
+            let path = base.join("query.toml");
+            let text = std::fs::read_to_string(&path).map_err(|error| Failure::new("CONFIG_UNREADABLE", &error))?;
+            let mut base_settings = text.parse().map_err(|error| Failure::new("CONFIG_INVALID", &error))?;
+            self.place_components(&mut base_settings, base);
+            overlay(&mut settings, base_settings);
         }
-        overlay(&mut settings, self.settings.clone());
-        if let Some(toml::Value::Array(steps)) = settings.get_mut("step") {
-            for step in steps.iter_mut().filter_map(toml::Value::as_table_mut) {
-                let said = step.get("component").and_then(toml::Value::as_str);
-                if let Some(component) = said.and_then(|said| self.kit.locate(self.case, Some(said), None)) {
-                    step.insert("component".to_owned(), text(&component));
-                }
-            }
-        } else {
-            let said = settings.get("processor").and_then(|processor| processor.get("component"));
-            let said = said.and_then(toml::Value::as_str);
-            if let Some(component) = self.kit.locate(self.case, self.component.as_deref(), said) {
-                let component = table("component", text(&component));
-                overlay(&mut settings, Table::from_iter([("processor".to_owned(), component)]));
-            }
+        let mut own = self.settings.clone();
+        self.place_components(&mut own, &self.case.folder);
+        overlay(&mut settings, own);
+        let named = self.component.as_ref().map(|name| self.kit.locate(&self.case.folder, name));
+        if let Some(component) = named.as_deref().or(self.kit.component())
+            && !settings.contains_key("step")
+        {
+            let component = table("component", text(component));
+            overlay(&mut settings, Table::from_iter([("processor".to_owned(), component)]));
         }
         overlay(&mut settings, Table::from_iter([("sink".to_owned(), table("stdout", toml::Value::Boolean(true)))]));
         if !settings.get("source").is_some_and(toml::Value::is_array) {
@@ -246,6 +244,21 @@ impl<'k> Run<'k> {
             };
         }
         Ok(config)
+    }
+
+    /// Says where the components stand that settings of a file in this folder name.
+    fn place_components(&self, settings: &mut Table, folder: &Path) {
+        let place = |table: &mut Table| {
+            if let Some(toml::Value::String(name)) = table.get_mut("component") {
+                *name = self.kit.locate(folder, name).to_string_lossy().into_owned();
+            }
+        };
+        if let Some(toml::Value::Array(steps)) = settings.get_mut("step") {
+            steps.iter_mut().filter_map(toml::Value::as_table_mut).for_each(place);
+        }
+        if let Some(toml::Value::Table(processor)) = settings.get_mut("processor") {
+            place(processor);
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {

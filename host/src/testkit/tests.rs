@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::case::{Case, ExpectedError, Step};
 use super::compare::differences;
-use super::report::{Actual, Failure};
+use super::report::{Actual, Failure, Report, StepReport};
+use super::update::updated;
 
 fn step(text: &str) -> Step {
     Case::parse("case", Path::new(""), &format!("[[step]]\n{text}")).unwrap().steps.remove(0)
@@ -113,4 +114,88 @@ fn a_misspelt_case_is_refused() {
         let error = Case::parse("case", Path::new(""), &format!("[[step]]\n{text}")).unwrap_err();
         assert!(error.contains(reason), "{text}: {error}");
     }
+}
+
+#[test]
+fn times_are_milliseconds_or_what_people_write() {
+    let step = step("clock = '2026-01-01T00:00:01Z'\nrows = ''");
+    assert_eq!(step.clock, Some(1_767_225_601_000));
+    assert_eq!(self::step("advance = '5m'").advance, Some(300_000));
+    assert!(Case::parse("case", Path::new(""), "[[step]]\nclock = 'soon'").unwrap_err().contains("soon"));
+}
+
+/// What `updated` makes of a case when this happens in its steps.
+fn updated_with(text: &str, steps: &[Actual]) -> String {
+    let case = Case::parse("case", Path::new(""), text).unwrap();
+    let reports = case.steps.iter().zip(steps).map(|(step, actual)| StepReport {
+        about: String::new(),
+        differs: None,
+        actual: actual.clone(),
+        differences: differences(step, actual, &key()),
+    });
+    let report = Report { name: "case".to_owned(), broken: None, steps: reports.collect() };
+    let new = updated(text, &report).unwrap();
+    let case = Case::parse("case", Path::new(""), &new).unwrap();
+    for (step, actual) in case.steps.iter().zip(steps) {
+        assert_eq!(differences(step, actual, &key()), [], "{new}");
+    }
+    new
+}
+
+#[test]
+fn an_update_changes_what_differs_and_nothing_else() {
+    let text = r#"# First of all
+settings.query.key = ["k"]
+
+[[step]] # one
+clock = 1
+rows = '{"k":"a"}' # in
+expect = '''
+{"k":"a","n":1}
+'''
+
+[[step]]
+rows = ""
+error = { code = "USER_CODE", says = ["x"] }
+batches = 2
+state.v = ''
+"#;
+    let state = [("v".to_owned(), vec![json!({"key": {"k": "b"}, "value": {"n": 2}})])].into();
+    let second = Actual { rows: vec![json!({"k": "b"})], state, ..Actual::default() };
+
+    let new = updated_with(text, &[actual(&[json!({"k": "a", "n": 2})]), second]);
+
+    let expected = r#"# First of all
+settings.query.key = ["k"]
+
+[[step]] # one
+clock = 1
+rows = '{"k":"a"}' # in
+expect = '''
+{"k":"a","n":2}
+'''
+
+[[step]]
+rows = ""
+expect = '''
+{"k":"b"}
+'''
+batches = 0
+state.v = '''
+{"key":{"k":"b"},"value":{"n":2}}
+'''
+"#;
+    assert_eq!(new, expected);
+}
+
+#[test]
+fn an_update_writes_an_error_where_none_was_expected() {
+    let failure = Failure { code: "USER_CODE".to_owned(), message: "boom".to_owned() };
+    let failed = Actual { failure: Some(failure), ..Actual::default() };
+    assert_eq!(updated_with("[[step]]", &[failed]), "[[step]]\nerror = \"USER_CODE\"\n");
+}
+
+#[test]
+fn a_document_with_quotes_is_written_so_that_it_reads_the_same() {
+    updated_with("[[step]]\nrows = ''\n", &[actual(&[json!({"k": "'''\\\"\n"})])]);
 }
