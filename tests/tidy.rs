@@ -133,7 +133,7 @@ fn every_example_has_what_an_example_needs() {
         if !example.is_dir() {
             continue;
         }
-        for part in ["README.md", "query.toml", "input", "expected", "rust/Cargo.toml"] {
+        for part in ["README.md", "query.toml", "input", "expected", "cases", "rust/Cargo.toml"] {
             assert!(example.join(part).exists(), "{} lacks {part}", example.display());
         }
     }

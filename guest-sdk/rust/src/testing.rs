@@ -37,9 +37,13 @@
 //! ```
 //!
 //! What is the host's is not here: late rows are not dropped, NULLs in columns that are no `Option` are not bad rows
-//! but errors of the handler, and the watermark is what the test says.
+//! but errors of the handler, and the watermark is what the test says. [`run_cases`] tests with all of that.
+
+mod cases;
 
 use std::collections::BTreeMap;
+
+pub use cases::run_cases;
 
 use crate::contract::{Failure, OutputMode, Plan, Query, TimeMode, TimerValues};
 use crate::error::{Error, Result};
