@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use toml::Table;
 
-use crate::connect::parse_timestamp;
+use crate::record::parse_timestamp;
 
 /// A case: a query and the steps of its life.
 ///
