@@ -273,10 +273,10 @@ DIFFERS = {
         rows=[("a", "now", "1001000"), ("a", "wm", "0")]),
     ("s06_dup_same_type", 1): dict(
         why="Spark's Python has no condition for this; its Scala has ours", error=DUPLICATE),
-    ("s06_raise_in_init", 1): dict(why=OWN_ERROR, error="USER_CODE", says=["init", "boom"]),
-    ("s06_raise_in_rows", 1): dict(why=OWN_ERROR, error="USER_CODE", says=["handle-input-rows", '"a"', "boom"]),
-    ("s06_raise_in_timer", 1): dict(why=OWN_ERROR, error="USER_CODE", says=["handle-expired-timer", '"a"', "boom"]),
-    ("s06_raise_in_close", 1): dict(why=OWN_ERROR, error="USER_CODE", says=["close", "boom"]),
+    ("s06_raise_in_init", 1): dict(why=OWN_ERROR, error="TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR", says=["init", "boom"]),
+    ("s06_raise_in_rows", 1): dict(why=OWN_ERROR, error="TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR", says=["handle-input-rows", '"a"', "boom"]),
+    ("s06_raise_in_timer", 1): dict(why=OWN_ERROR, error="TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR", says=["handle-expired-timer", '"a"', "boom"]),
+    ("s06_raise_in_close", 1): dict(why=OWN_ERROR, error="TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR", says=["close", "boom"]),
     ("s06_mode_bogus", 1): dict(why=SETTINGS, error="CONFIG_INVALID", says=["bogus"]),
     ("s06_time_bogus", 1): dict(why=SETTINGS, error="CONFIG_INVALID", says=["bogus"]),
     ("s07_ttl_added_unsaferow", 2): dict(

@@ -202,13 +202,15 @@ pub const PHASES: &[Attack] = &[
 pub const FAILURES: &[Attack] = &[
     ends("error-huge", "HOST_CALL_BYTES_EXCEEDED"),
     ends("error-huge-init", "HOST_CALL_BYTES_EXCEEDED"),
-    ends("error-group-unknown", "USER_CODE"),
+    ends("error-group-unknown", "TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR"),
     ends("error-code-strange", "__2J_OK_").saying("\n    batch 7 committed"),
-    ends("error-init", "USER_CODE"),
-    ends("error-initial-state", "USER_CODE"),
-    ends("error-input", "USER_CODE").saying(r#"at key {"key":"k"#),
-    ends("error-timer", "USER_CODE").timed().saying(r#"handle-expired-timer at key {"key":"k"#),
-    ends("error-close", "USER_CODE"),
+    ends("error-init", "TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR"),
+    ends("error-initial-state", "TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR"),
+    ends("error-input", "TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR").saying(r#"at key {"key":"k"#),
+    ends("error-timer", "TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR")
+        .timed()
+        .saying(r#"handle-expired-timer at key {"key":"k"#),
+    ends("error-close", "TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR"),
     ends("panic-init", "GUEST_TRAP"),
     ends("panic-initial-state", "GUEST_TRAP"),
     ends("panic-input", "GUEST_TRAP").saying(r#"at key {"key":"k"#),

@@ -218,7 +218,7 @@ pub enum OperatorError {
     Guest {
         /// The export, e.g. `handle-input-rows`.
         export: &'static str,
-        /// The fault's code, else `USER_CODE`; from the guest, bounded.
+        /// The fault's code, or one of the author's own, else `TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR`; bounded.
         guest_code: String,
         /// From the guest, bounded.
         message: String,

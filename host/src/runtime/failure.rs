@@ -309,6 +309,9 @@ fn frames(backtrace: &WasmBacktrace) -> String {
     frames.join("\n")
 }
 
+/// What the contract's `USER_CODE` is called here: an error of the author's code that has no code of its own.
+const USER_FUNCTION_ERROR: &str = "TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR";
+
 /// A code of a guest, of nothing but letters, digits, `_`, `.` and `-`: it stands where codes of the host do, and in logs.
 fn clean_code(code: &str) -> String {
     let plain = |character: char| match character {
@@ -316,7 +319,7 @@ fn clean_code(code: &str) -> String {
         _ => '_',
     };
     let code: String = code.chars().take(CODE_CHARACTERS_MAX).map(plain).collect();
-    if code.is_empty() { "USER_CODE".to_owned() } else { code }
+    if matches!(code.as_str(), "" | "USER_CODE") { USER_FUNCTION_ERROR.to_owned() } else { code }
 }
 
 /// Whether one function is on the stack again and again.
@@ -355,7 +358,7 @@ mod tests {
     fn the_words_of_a_guest_are_cut_and_cleaned() {
         let error = guest_failure("init", "", "a\u{1b}[31m\nb", &"é".repeat(STACK_BYTES_MAX), None);
         let OperatorError::Guest { guest_code, message, stack, .. } = error else { panic!("not a guest failure") };
-        assert_eq!(guest_code, "USER_CODE");
+        assert_eq!(guest_code, USER_FUNCTION_ERROR);
         assert_eq!(message, "a\u{fffd}[31m\nb");
         assert!(stack.len() < STACK_BYTES_MAX + 40 && stack.ends_with("bytes more)"));
     }

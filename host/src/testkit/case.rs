@@ -34,8 +34,8 @@ use crate::record::parse_timestamp;
 /// expect = '{"word":"a","count":3}'
 /// ```
 ///
-/// `query.toml` beside the case, else in the folder above, gives the settings under those of the case. The kit puts its own under
-/// both where they say nothing: one worker, the trigger `continuous`, no waiting between batches, a TTL sweep in every
+/// `query.toml` beside the case, else in the folder above, gives the settings under those of the case. The kit puts its own
+/// under both where they say nothing: one worker, the trigger `continuous`, no waiting between batches, a TTL sweep in every
 /// batch, seed 0. Rows are JSON Lines; where they come from and go to is the kit's.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
