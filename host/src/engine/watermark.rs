@@ -237,8 +237,9 @@ mod tests {
 
     #[test]
     fn a_source_that_was_idle_has_its_say_again_with_its_next_row() {
-        let second = InputSettings { idle_timeout_ms: Some(1), ..input("b", 0) };
-        let batches = Batches::of(vec![input("a", 0), second]).batch(&[Some(9_000_000), None]);
+        let second = InputSettings { idle_timeout_ms: Some(2), ..input("b", 0) };
+        let batches = Batches::of(vec![input("a", 0), second]).batch(&[Some(9_000_000), None]).batch(&[None, None]);
+        assert_eq!(batches.next_ms(), 9_000);
         let batches = batches.batch(&[Some(9_000_000), Some(1_000_000)]).batch(&[Some(20_000_000), Some(12_000_000)]);
 
         assert_eq!(batches.next_ms(), 12_000);
