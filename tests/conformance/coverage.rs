@@ -227,3 +227,17 @@ fn differences(list: &List, cases: &[Case]) -> String {
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
+
+#[test]
+fn cases_that_the_page_about_spark_names_exist() {
+    let page = fs::read_to_string(repository().join("docs/spark.md")).unwrap();
+    let (_, traps) = page.split_once("## Faults and traps").unwrap();
+    let (traps, _) = traps.split_once("\n## ").unwrap();
+    let cells = traps.lines().filter_map(|line| line.rsplit('|').nth(1));
+    let named = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let (cases, sources) = (cases(), Sources::read());
+    let exists =
+        |name: &&str| cases.iter().any(|case| case.name == *name) || !sources.locate(&format!("::{name}")).is_empty();
+    let missing: Vec<_> = named.filter(|name| !exists(name)).collect();
+    assert!(missing.is_empty(), "neither cases nor tests: {}", missing.join(", "));
+}
