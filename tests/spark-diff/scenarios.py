@@ -1,7 +1,7 @@
 """Random queries for a script-driven processor, from a seed.
 
 A query is settings and steps. Settings: `time_mode` (none, processing-time, event-time), `ttl_ms` (None: no variables with a
-TTL) and `delay_ms` of the watermark. A step is one trigger: the clock's time, the rows that have come (a row is scenario,
+TTL), `delay_ms` of the watermark, `output_mode` and rows of an initial state (key, op and arg). A step is one trigger: the clock's time, the rows that have come (a row is scenario,
 key, op, arg and event time), and whether the query was stopped and started again before it. A query carries many
 scenarios, each a set of keys with a program of its own, so that an expensive engine is started once for all of them.
 
@@ -29,6 +29,8 @@ class Query:
     time_mode: str
     ttl_ms: int | None
     delay_ms: int
+    output_mode: str = "append"
+    initial: list = field(default_factory=list)
     steps: list = field(default_factory=list)
 
 
@@ -41,8 +43,11 @@ def query(seed, number, scenarios):
         time_mode=mode,
         ttl_ms=rng.choice([1_000, 2_500, 5_000]) if mode == "processing-time" and rng.random() < 0.7 else None,
         delay_ms=rng.choice([0, 1_000, 10_000]),
+        output_mode=rng.choice(["append", "update"]),
     )
     programs = [_Program(f"s{n}", rng, made) for n in range(scenarios)]
+    if rng.random() < 0.4:
+        made.initial = [row for program in programs for row in program.initial_rows()]
     clock_ms = T0_MS
     for index in range(rng.randint(6, 10)):
         clock_ms += rng.choice([1, 500, 1_000, 1_000, 2_500])
@@ -69,6 +74,14 @@ class _Program:
         rng = self.rng
         many = rng.choice([0, 0, 1, 2, 4, 8]) if rng.random() < 0.8 else 12
         return [self._row(index, clock_ms) for _ in range(max(many, at_least))]
+
+    def initial_rows(self):
+        """Rows of an initial state, which write and read nothing back; keys of their own among them."""
+        rng = self.rng
+        ops = ["value.put", "list.append", "map.put"] + ["timer.register", "on_timer"] * (self.query.time_mode != "none")
+        keys = self.keys + [f"{self.name}i"]
+        chosen = ((rng.choice(keys), rng.choice(ops)) for _ in range(rng.choice([0, 1, 3])))
+        return [{"key": key, "op": op, "arg": self._arg("", op, key, T0_MS)} for key, op in chosen]
 
     def _row(self, index, clock_ms):
         rng, mode = self.rng, self.query.time_mode

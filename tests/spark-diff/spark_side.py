@@ -16,6 +16,8 @@ from pyspark.sql.streaming import StatefulProcessor
 SCHEMA = "scenario string, key string, op string, arg string, ts timestamp"
 OUTPUT = "key string, op string, result string"
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# Those that Spark counts right also in Python, whatever the operations were.
+METRICS = ("numRowsTotal", "numRowsDroppedByWatermark", "numValuesRemovedDueToTTLExpiry")
 TIME_MODES = {"none": "None", "processing-time": "ProcessingTime", "event-time": "EventTime"}
 
 
@@ -63,6 +65,10 @@ class Script(StatefulProcessor):
     def handleInputRows(self, key, rows, timerValues):
         for row in rows:
             yield from self._step(key[0], row.op, row.arg or "", timerValues)
+
+    def handleInitialState(self, key, initialState, timerValues):
+        for _ in self._step(key[0], initialState.op, initialState.arg or "", timerValues):
+            pass
 
     def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
         yield Row(key=key[0], op="timer", result=str(expiredTimerInfo.getExpiryTimeInMs()))
@@ -135,7 +141,8 @@ class Script(StatefulProcessor):
             self.handle.deleteTimer(self._expiry(arg, timers))
             return silent
         if name == "timer.list":
-            return listed([str(t) for t in self.handle.listTimers()])
+            # Spark lists them in no order.
+            return listed([str(t) for t in sorted(self.handle.listTimers())])
         if name == "time":
             return True, f"{timers.getCurrentProcessingTimeInMs()}/{timers.getCurrentWatermarkInMs()}"
         if name == "on_timer":
@@ -154,7 +161,7 @@ class Script(StatefulProcessor):
 
 
 def run(spark, query, scratch):
-    """The rows that each step emitted: a list of (key, op, result) per step."""
+    """What each step made: its rows, (key, op, result), and METRICS."""
     folder = os.path.join(scratch, query.name)
     shutil.rmtree(folder, ignore_errors=True)
     source = os.path.join(folder, "in")
@@ -175,6 +182,7 @@ def run(spark, query, scratch):
 class _Running:
     def __init__(self, spark, query, source, checkpoint):
         self.spark, self.query, self.source, self.checkpoint = spark, query, source, checkpoint
+        self.reported = -1
         self.active, self.now_ms = None, query.steps[0].clock_ms - 1
 
     def start(self):
@@ -182,14 +190,19 @@ class _Running:
         rows = self.spark.readStream.schema(SCHEMA).format("json").load(self.source)
         if query.time_mode == "event-time":
             rows = rows.withWatermark("ts", f"{query.delay_ms} milliseconds")
+        initial = None
+        if query.initial:
+            values = [(row["key"], row["op"], row["arg"]) for row in query.initial]
+            initial = self.spark.createDataFrame(values, "key string, op string, arg string").groupBy("key")
+        mode = query.output_mode.capitalize()
         out = rows.groupBy("key").transformWithState(
-            Script(query.time_mode, query.ttl_ms), OUTPUT, "Append", TIME_MODES[query.time_mode])
+            Script(query.time_mode, query.ttl_ms), OUTPUT, mode, TIME_MODES[query.time_mode], initial)
         self.sink = jvm.org.apache.spark.sql.execution.streaming.sources.MemorySink()
         self.clock = jvm.org.apache.spark.util.ManualClock(self.now_ms)
         none = jvm.scala.Option.empty()
         self.active = self.spark._jsparkSession.streams().startQuery(
             none, none, jvm.scala.Option.apply(self.checkpoint), out._jdf, jvm.PythonUtils.toScalaMap({}), self.sink,
-            jvm.org.apache.spark.sql.streaming.OutputMode.Append(), False, True,
+            getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode)(), False, True,
             jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(1), self.clock, none, none)
         self.seen = 0
         self._settle()
@@ -201,13 +214,27 @@ class _Running:
             hidden = os.path.join(self.source, f".{number:05d}")
             with open(hidden, "w", encoding="utf-8") as file:
                 for row in step.rows:
-                    file.write(json.dumps({**row, "ts": _instant(row["ts"])}, ensure_ascii=False) + "\n")
+                    file.write(json.dumps({**row, "ts": instant(row["ts"])}, ensure_ascii=False) + "\n")
             os.utime(hidden, (1_000_000 + number * 10,) * 2)
             os.rename(hidden, os.path.join(self.source, f"{number:05d}.json"))
         self.clock.advance(step.clock_ms - self.now_ms)
         self.now_ms = step.clock_ms
         self._settle()
-        return self._rows()
+        return self._rows(), self._metrics()
+
+    def _metrics(self):
+        """Of the batches of this step; totals are the last one's."""
+        made = {}
+        for report in (json.loads(report.json()) for report in self.active.recentProgress()):
+            batch = report["batchId"]
+            if "addBatch" not in report.get("durationMs", {}) or batch <= self.reported:
+                continue
+            self.reported = batch
+            operator = report["stateOperators"][0]
+            for name in METRICS:
+                value = operator.get(name, operator["customMetrics"].get(name, 0))
+                made[name] = value if name == "numRowsTotal" else made.get(name, 0) + value
+        return made
 
     def _rows(self):
         rows, all_rows = [], self.sink.allData().iterator()
@@ -235,7 +262,7 @@ class _Running:
             self.active = None
 
 
-def _instant(ms):
+def instant(ms):
     if ms is None:
         return None
     return datetime.datetime.fromtimestamp(ms / 1000, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
