@@ -15,8 +15,7 @@ import time
 import scenarios
 import spark_side
 
-SETTINGS = """component = "script"
-about = "Random scenarios, seed {name}; what is expected is what Spark answered"
+SETTINGS = """about = "Random scenarios, seed {name}; what is expected is what Spark answered"
 {initial}
 [settings.query]
 key = ["key"]
@@ -35,7 +34,7 @@ def main():
     parser.add_argument("--per-query", type=int, default=12, help="scenarios that share a Spark query; default 12")
     parser.add_argument("--tidemill", required=True, help="the tidemill binary")
     parser.add_argument("--component", required=True, help="script.wasm")
-    parser.add_argument("--folder", required=True, help="where the cases are written")
+    parser.add_argument("--folder", required=True, help="where the cases are written; those there are kept")
     args = parser.parse_args()
     queries = -(-args.scenarios // args.per_query)
     os.makedirs(args.folder, exist_ok=True)
@@ -44,14 +43,28 @@ def main():
         spark = spark_side.session(scratch)
         for number in range(queries):
             query = scenarios.query(args.seed, number, args.per_query)
-            answers = spark_side.run(spark, query, scratch)
-            with open(os.path.join(args.folder, f"{query.name}.toml"), "w", encoding="utf-8") as file:
+            path = os.path.join(args.folder, f"{query.name}.toml")
+            if os.path.exists(path):
+                continue
+            answers = asked(spark, query, scratch)
+            with open(path, "w", encoding="utf-8") as file:
                 file.write(case(query, answers))
             rows = sum(len(rows) for rows, _ in answers)
             print(f"spark: query {number + 1} of {queries}, {query.time_mode}, {len(query.steps)} steps, {rows} rows out", flush=True)
         spark.stop()
     print("tidemill:", flush=True)
     return subprocess.run([args.tidemill, "test", args.folder, "--component", args.component], check=False).returncode
+
+
+def asked(spark, query, scratch):
+    """What Spark answers; its Python workers sometimes fail to connect on a busy machine, so it is asked again."""
+    for attempt in range(3):
+        try:
+            return spark_side.run(spark, query, scratch)
+        except RuntimeError as error:
+            print(f"spark: query {query.name}: {str(error)[:200]}", flush=True)
+            if attempt == 2:
+                raise
 
 
 def case(query, answers):
