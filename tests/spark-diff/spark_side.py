@@ -204,7 +204,7 @@ class _Running:
             none, none, jvm.scala.Option.apply(self.checkpoint), out._jdf, jvm.PythonUtils.toScalaMap({}), self.sink,
             getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode)(), False, True,
             jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(1), self.clock, none, none)
-        self.seen = 0
+        self.seen = self.fed = 0
         self._settle()
 
     def step(self, number, step):
@@ -217,6 +217,7 @@ class _Running:
                     file.write(json.dumps({**row, "ts": instant(row["ts"])}, ensure_ascii=False) + "\n")
             os.utime(hidden, (1_000_000 + number * 10,) * 2)
             os.rename(hidden, os.path.join(self.source, f"{number:05d}.json"))
+            self.fed += len(step.rows)
         self.clock.advance(step.clock_ms - self.now_ms)
         self.now_ms = step.clock_ms
         self._settle()
@@ -245,16 +246,20 @@ class _Running:
         return new
 
     def _settle(self):
-        """Waits until the trigger is over: the query waits for its clock and stays so."""
+        """Waits until the trigger is over: all rows are in, the query waits for its clock, and stays so."""
         calm, limit = 0, time.monotonic() + 120
         time.sleep(0.05)
         while calm < 4:
             if not self.active.isActive():
                 raise RuntimeError(f"Spark's query failed: {self.active.exception()}")
-            calm = 0 if self.active.status().isTriggerActive() else calm + 1
+            is_over = not self.active.status().isTriggerActive() and self._rows_in() == self.fed
+            calm = calm + 1 if is_over else 0
             if time.monotonic() > limit:
                 raise RuntimeError("a trigger did not end within two minutes")
             time.sleep(0.05)
+
+    def _rows_in(self):
+        return sum(json.loads(report.json())["numInputRows"] for report in self.active.recentProgress())
 
     def stop(self):
         if self.active is not None:
