@@ -1,11 +1,14 @@
-# Names for what scripts/ does. `make test` and `make demo` are what the README tells of.
-.PHONY: demo test spark-diff
+# Names for what scripts/ does.
+.PHONY: demo test mutants spark-diff
 
 demo:
 	scripts/demo.sh
 
 test:
 	scripts/test.sh
+
+mutants:
+	scripts/mutants.sh $(ARGS)
 
 spark-diff:
 	scripts/spark-diff.sh $(ARGS)
