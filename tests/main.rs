@@ -26,6 +26,7 @@ mod kit;
 mod metrics;
 mod model;
 mod native_query;
+mod poison;
 mod reader;
 mod recovery;
 mod restarts;

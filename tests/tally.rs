@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use tidemill_host::engine::operator::{
-    Closed, GroupedRows, Operator, OperatorError, OperatorPlan, QueryInfo, Task, TimeMode, Worker,
+    AtKey, Closed, GroupedRows, Operator, OperatorError, OperatorPlan, QueryInfo, Task, TimeMode, Worker,
 };
 use tidemill_host::engine::output::Phase;
 use tidemill_host::record::{GroupingKey, RowEncoder, RowLayout, Schema, decode_rows};
@@ -248,7 +248,7 @@ fn failure(code: &str, message: &str) -> OperatorError {
         guest_code: code.to_owned(),
         message: message.to_owned(),
         stack: String::new(),
-        key: None,
+        at: AtKey::NoKey,
     }
 }
 

@@ -4,6 +4,8 @@
 //! each step of the query. Until the commit record is durable nothing of the batch can be seen; after it the batch
 //! exists, whatever happens, and everything that follows can be done again.
 
+use arrow_array::RecordBatch;
+
 use super::commit::{BatchKind, COMMIT_FORMAT, Commit, CommitHeader, SinkCommit, SinkRole, SourceCommit, StepCommit};
 use super::error::QueryError;
 use super::faults;
@@ -40,9 +42,14 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
     let mut durations = Durations { plan: planned_ms, read: plan.read_ms, ..Durations::default() };
     let (mut handed, mut done, mut in_future) = (HandedOver::default(), Vec::new(), 0);
     for (number, step) in query.steps.iter().enumerate() {
-        let (routed, route_ms) = timed(|| route(query, &plan, number, &handed))?;
+        // What was read is for one step; the others get what the step before emitted.
+        let (rows, horizons_us) = match plan.first_step() == number {
+            true => (plan.batches(), horizons_us(query, &plan)),
+            false => (handed.batches, Vec::new()),
+        };
+        let (routed, route_ms) = timed(|| route(query, &plan, step, &rows, &horizons_us))?;
         in_future += routed.in_future;
-        let (mut ran, process_ms) = timed(|| process(query, &plan, step, routed))?;
+        let (mut ran, process_ms) = timed(|| process(query, &plan, step, &rows, routed))?;
         handed = hand_on(query, &mut plan, number, &mut ran)?;
         done.push(ran);
         (durations.route, durations.process) = (durations.route + route_ms, durations.process + process_ms);
@@ -89,14 +96,15 @@ fn work(query: &Query, plan: &Plan) -> BatchWork {
     }
 }
 
-/// Routes what was read to the step that it is for, and to the others what the step before emitted.
-fn route(query: &Query, plan: &Plan, number: usize, handed: &HandedOver) -> Result<Routed, QueryError> {
-    let Some(RunningStep { pipeline, .. }) = query.steps.get(number) else { return Ok(Routed::default()) };
-    let routed = if plan.first_step() == number {
-        pipeline.route(&plan.batches(), &work(query, plan), &horizons_us(query, plan))
-    } else {
-        pipeline.route(&handed.batches, &work(query, plan), &[])
-    };
+fn route(
+    query: &Query,
+    plan: &Plan,
+    step: &RunningStep,
+    rows: &[RecordBatch],
+    horizons_us: &[i64],
+) -> Result<Routed, QueryError> {
+    let pipeline = &step.pipeline;
+    let routed = pipeline.route(rows, &work(query, plan), horizons_us);
     routed.map_err(|error| query.settings.in_step(&pipeline.settings.name, error))
 }
 
@@ -124,7 +132,13 @@ fn warn_of_future(query: &mut Query, plan: &Plan, rows: u64) {
     }
 }
 
-fn process(query: &Query, plan: &Plan, step: &RunningStep, mut routed: Routed) -> Result<StepDone, QueryError> {
+fn process(
+    query: &Query,
+    plan: &Plan,
+    step: &RunningStep,
+    rows: &[RecordBatch],
+    mut routed: Routed,
+) -> Result<StepDone, QueryError> {
     let RunningStep { pipeline, due, .. } = step;
     let (rows_in, late) = (routed.rows(), routed.late);
     let event_time_max_us = std::mem::take(&mut routed.event_time_max_us);
@@ -148,7 +162,7 @@ fn process(query: &Query, plan: &Plan, step: &RunningStep, mut routed: Routed) -
     });
     let shares = shares.flatten().collect();
     let workers = pipeline
-        .process(&query.store, due, &work(query, plan), shares)
+        .process(&query.store, due, &work(query, plan), rows, shares)
         .map_err(|error| query.settings.in_step(&pipeline.settings.name, error))?;
     Ok(StepDone { rows_in, late, event_time_max_us, ..StepDone::of(workers) })
 }

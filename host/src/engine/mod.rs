@@ -44,6 +44,7 @@ mod snapshots;
 pub mod source;
 mod stage;
 mod step_done;
+mod suspects;
 pub mod trigger;
 mod union;
 pub mod upgrade;

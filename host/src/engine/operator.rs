@@ -4,6 +4,7 @@
 //! the worker's [`Session`] and returns it when the batch ends; an operator that fails drops it, and with it every
 //! write of the batch.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -214,7 +215,7 @@ pub struct Closed {
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     /// An export answered with a failure: an exception or error of the author's code.
-    #[error("the processor failed in {export}{}: [{guest_code}] {}{}", in_key(key), hanging(message), indented(stack))]
+    #[error("the processor failed in {export}{at}: [{guest_code}] {}{}", hanging(message), indented(stack))]
     Guest {
         /// The export, e.g. `handle-input-rows`.
         export: &'static str,
@@ -224,11 +225,11 @@ pub enum OperatorError {
         message: String,
         /// As the language prints it; may be empty.
         stack: String,
-        /// The grouping key as JSON, where known.
-        key: Option<String>,
+        /// The grouping key.
+        at: AtKey,
     },
     /// The sandbox stopped the processor: a panic, an endless loop, memory, broken contract.
-    #[error("the processor trapped in {export}{}: {message}{}{}", in_key(key), indented(&log_tail.join("\n")), indented(backtrace))]
+    #[error("the processor trapped in {export}{at}: {message}{}{}", indented(&log_tail.join("\n")), indented(backtrace))]
     Trap {
         /// Stable code: `GUEST_TRAP`, `GUEST_DEADLINE`, `GUEST_FUEL`, `GUEST_MEMORY`, `GUEST_STACK_OVERFLOW`,
         /// `GUEST_RESOURCES_EXCEEDED`,
@@ -242,8 +243,8 @@ pub enum OperatorError {
         log_tail: Vec<String>,
         /// Wasm frames, innermost first; may be empty.
         backtrace: Box<str>,
-        /// The grouping key as JSON, where known.
-        key: Option<String>,
+        /// The grouping key.
+        at: AtKey,
     },
     /// The component or its answer does not fit the query.
     #[error("{message}")]
@@ -258,6 +259,28 @@ pub enum OperatorError {
     Host(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// At which grouping key a processor failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AtKey {
+    /// It had none in hand.
+    NoKey,
+    /// At this one; as JSON, bounded.
+    Key(String),
+    /// It had several in hand and did not say at which of them.
+    OneOf(Box<[Suspect]>),
+    /// It had several in hand, and fails at none of them alone.
+    NoneAlone(Box<[Suspect]>),
+}
+
+/// A grouping key that a processor had in hand when it failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspect {
+    /// The packed key row.
+    pub key: Vec<u8>,
+    /// As JSON, bounded.
+    pub shown: String,
+}
+
 impl OperatorError {
     /// The stable code of this error.
     pub fn code(&self) -> &str {
@@ -267,10 +290,51 @@ impl OperatorError {
             Self::Host(_) => "HOST_ERROR",
         }
     }
+
+    /// At which key the processor failed; None where it is not the processor that did.
+    pub(super) fn at(&self) -> Option<&AtKey> {
+        match self {
+            Self::Guest { at, .. } | Self::Trap { at, .. } => Some(at),
+            Self::Unfit { .. } | Self::Host(_) => None,
+        }
+    }
+
+    /// The same failure, at this key.
+    pub(super) fn set_at(&mut self, key: AtKey) {
+        if let Self::Guest { at, .. } | Self::Trap { at, .. } = self {
+            *at = key;
+        }
+    }
+
+    /// Whether a processor failed in the same way: with this code, in this export.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Guest { export, guest_code, .. }, Self::Guest { export: in_other, guest_code: code, .. }) => {
+                (export, guest_code) == (in_other, code)
+            }
+            (Self::Trap { export, code, .. }, Self::Trap { export: in_other, code: other, .. }) => {
+                (export, code) == (in_other, other)
+            }
+            _ => false,
+        }
+    }
 }
 
-fn in_key(key: &Option<String>) -> String {
-    key.as_ref().map(|key| format!(" at key {key}")).unwrap_or_default()
+/// Keys that are named when any of several may be the cause.
+const SUSPECTS_SHOWN: usize = 3;
+
+impl fmt::Display for AtKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (suspects, of_them) = match self {
+            Self::NoKey => return Ok(()),
+            Self::Key(key) => return write!(f, " at key {key}"),
+            Self::OneOf(suspects) => (suspects, "one of which may be the cause"),
+            Self::NoneAlone(suspects) => (suspects, "none of which fails alone"),
+        };
+        let shown: Vec<&str> = suspects.iter().take(SUSPECTS_SHOWN).map(|suspect| suspect.shown.as_str()).collect();
+        let more = if suspects.len() > SUSPECTS_SHOWN { ", ..." } else { "" };
+        write!(f, " with {} keys in hand, {of_them} ({}{more})", suspects.len(), shown.join(", "))
+    }
 }
 
 /// Further lines are set in, so that they cannot pass for lines of the host.

@@ -16,8 +16,9 @@ use super::operator::{Closed, GroupedRows, Operator, OperatorPlan, QueryInfo, Ta
 use super::output::{EventTimeGuard, Output, OutputLimits};
 use super::route::{LateRows, Routed, Routing};
 use super::settings::StepSettings;
+use super::suspects;
 use crate::clock::Stopwatch;
-use crate::record::Schema;
+use crate::record::{GroupingKey, Schema};
 use crate::state::{Changes, DueIndex, Finished, Scope, Session, StateLimits, Store, Variable};
 
 /// One step of a query.
@@ -106,29 +107,35 @@ pub struct Done {
 
 impl Pipeline {
     /// Runs every share on a thread of its own (a single one on this thread) and returns the results in range order.
+    /// `rows` are those that the shares were routed from.
     ///
     /// # Errors
-    /// The failure of the first worker in range order that failed.
+    /// The failure of the first worker in range order that failed, with the key at which it did where that can be found.
     pub fn process(
+        &self,
+        store: &Arc<dyn Store>,
+        due: &Arc<DueIndex>,
+        work: &BatchWork,
+        rows: &[RecordBatch],
+        shares: Vec<Share>,
+    ) -> Result<Vec<Done>, QueryError> {
+        self.run_shares(store, due, work, shares)
+            .map_err(|error| suspects::name_key(self, store, due, work, rows, error))
+    }
+
+    fn run_shares(
         &self,
         store: &Arc<dyn Store>,
         due: &Arc<DueIndex>,
         work: &BatchWork,
         shares: Vec<Share>,
     ) -> Result<Vec<Done>, QueryError> {
-        let guarded = |share: Share| {
-            catch_unwind(AssertUnwindSafe(|| self.run_share(store, due, work, share))).unwrap_or_else(|panic| {
-                match faults::is_abandoned(panic.as_ref()) {
-                    true => resume_unwind(panic),
-                    false => Err(worker_panicked(work.batch_id, panic.as_ref())),
-                }
-            })
-        };
+        let run = |share: Share| guarded(work.batch_id, || self.run_share(store, due, work, share));
         if shares.len() <= 1 {
-            return shares.into_iter().map(guarded).collect();
+            return shares.into_iter().map(run).collect();
         }
         std::thread::scope(|scope| {
-            let workers: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| guarded(share))).collect();
+            let workers: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| run(share))).collect();
             let results: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
             results
                 .into_iter()
@@ -188,16 +195,7 @@ impl Pipeline {
         share: Share,
     ) -> Result<Done, QueryError> {
         let Share { key_groups, rows, runs } = share;
-        let scope = Scope {
-            step: self.info.step,
-            groups: self.routing.key_groups,
-            range: key_groups.clone(),
-            now_ms: work.time.processing_time_ms,
-            limits: self.state_limits,
-            due: Arc::clone(due),
-            dropped: Arc::clone(&self.variables.dropped),
-        };
-        let session = Session::new(Arc::clone(store), Arc::clone(&self.variables.declared), scope);
+        let session = self.session(store, due, work, key_groups.clone());
         let mut counted = Counted::default();
         let (mut session, output, input_digest) = match runs {
             Runs::EvictionOnly => (session, None, None),
@@ -211,6 +209,41 @@ impl Pipeline {
         let Finished { changes, metrics } = timed(&mut counted.times.changes, || session.finish())?;
         counted.state = metrics;
         Ok(Done { key_groups, input_digest, changes, counted, output })
+    }
+
+    /// How the processor fails that is given nothing but this key, its rows and its timers. No effect of it is kept.
+    pub(super) fn failure_alone(
+        &self,
+        store: &Arc<dyn Store>,
+        due: &Arc<DueIndex>,
+        work: &BatchWork,
+        key_groups: Range<u16>,
+        key: GroupingKey<'_>,
+        rows: GroupedRows,
+    ) -> Option<QueryError> {
+        let mut session = self.session(store, due, work, key_groups.clone());
+        session.fire_only(key);
+        let mut times = Times::default();
+        guarded(work.batch_id, || self.run_operator(work, key_groups, rows, session, &mut times)).err()
+    }
+
+    fn session(
+        &self,
+        store: &Arc<dyn Store>,
+        due: &Arc<DueIndex>,
+        work: &BatchWork,
+        key_groups: Range<u16>,
+    ) -> Session {
+        let scope = Scope {
+            step: self.info.step,
+            groups: self.routing.key_groups,
+            range: key_groups,
+            now_ms: work.time.processing_time_ms,
+            limits: self.state_limits,
+            due: Arc::clone(due),
+            dropped: Arc::clone(&self.variables.dropped),
+        };
+        Session::new(Arc::clone(store), Arc::clone(&self.variables.declared), scope)
     }
 
     fn run_operator(
@@ -263,6 +296,14 @@ pub fn worker_ranges(key_groups: u16, workers: u16) -> Vec<Range<u16>> {
     let workers = u32::from(workers.clamp(1, key_groups.max(1)));
     let bound = |worker: u32| u16::try_from(u32::from(key_groups) * worker / workers).unwrap_or(u16::MAX);
     (0..workers).map(|worker| bound(worker)..bound(worker + 1)).collect()
+}
+
+/// A worker that panics fails its batch, and no more.
+fn guarded<T>(batch_id: u64, work: impl FnOnce() -> Result<T, QueryError>) -> Result<T, QueryError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| match faults::is_abandoned(panic.as_ref()) {
+        true => resume_unwind(panic),
+        false => Err(worker_panicked(batch_id, panic.as_ref())),
+    })
 }
 
 fn worker_panicked(batch_id: u64, panic: &(dyn std::any::Any + Send)) -> QueryError {

@@ -369,7 +369,7 @@ fn run_step(
     // Rows that are late, malformed or of a worker that had none then are sent to nobody, and so in no digest.
     let sent: u64 = shares.iter().map(|share| share.rows.rows() as u64).sum();
     let due = Arc::new(DueIndex::unknown(pipeline.info.step, header.key_groups));
-    let done = StepDone::of(pipeline.process(store, &due, &work, shares)?);
+    let done = StepDone::of(pipeline.process(store, &due, &work, rows, shares)?);
     let mut differences = Vec::new();
     if sent != routed_rows || late != recorded.late || done.workers != recorded.workers {
         differences.push(Difference::Input);

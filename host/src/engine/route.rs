@@ -13,7 +13,7 @@ use arrow_select::interleave::interleave;
 use super::error::QueryError;
 use super::operator::{Group, GroupedRows};
 use super::watermark::is_late;
-use crate::record::{KeyEncoder, RowLayout, Schema, cast_batch, key_group};
+use crate::record::{GroupingKey, KeyEncoder, RowLayout, Schema, cast_batch, key_group};
 
 /// What of the input a processor gets, and by what it is grouped.
 #[derive(Debug, Clone)]
@@ -138,6 +138,20 @@ impl Routed {
         ranges.iter().map(share).collect()
     }
 
+    /// The rows of one key alone.
+    ///
+    /// # Errors
+    /// As [`Self::into_shares`].
+    pub fn of_key(&self, key: GroupingKey<'_>) -> Result<GroupedRows, QueryError> {
+        let begin = self.rows.partition_point(|row| row.hash < key.hash);
+        let same_hash = self.rows.get(begin..).unwrap_or_default().iter().take_while(|row| row.hash == key.hash);
+        let rows: Vec<Row> = same_hash.filter(|row| self.key(row) == key.row).copied().collect();
+        let (mut grouped, mut order) = (GroupedRows::default(), Vec::new());
+        self.push_group(&rows, &mut grouped, &mut order);
+        grouped.batches = gather(&self.batches, &order)?;
+        Ok(grouped)
+    }
+
     fn share(&self, rows: Range<usize>) -> Result<GroupedRows, QueryError> {
         let rows = self.rows.get(rows).unwrap_or_default();
         let mut order = Vec::with_capacity(rows.len());
@@ -256,7 +270,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::record::{GroupingKey, key_layout};
+    use crate::record::key_layout;
 
     const KEY_GROUPS: u16 = 16;
 
@@ -308,7 +322,9 @@ mod tests {
             prop_assert_eq!(groups.iter().map(|(_, rows)| rows.len()).sum::<usize>(), keys.len());
             prop_assert!(groups.is_sorted_by(|(a, _), (b, _)| GroupingKey::new(a) < GroupingKey::new(b)));
             prop_assert!(groups.iter().all(|(_, rows)| rows.is_sorted_by(|a, b| a < b)));
-            for (_, rows) in &groups {
+            for (key, rows) in &groups {
+                let alone = route(&keys, batch_rows).of_key(GroupingKey::new(key)).unwrap();
+                prop_assert_eq!(self::groups(&alone), [(key.clone(), rows.clone())]);
                 prop_assert!(rows.iter().all(|row| keys[*row as usize] == keys[rows[0] as usize]));
             }
         }
@@ -331,6 +347,14 @@ mod tests {
 
             prop_assert_eq!(sort_by_hash(&rows), expected);
         }
+    }
+
+    #[test]
+    fn a_key_without_rows_has_none_alone() {
+        let alone = route(&["a".to_owned()], 1).of_key(GroupingKey { hash: 7, row: b"none" }).unwrap();
+
+        assert_eq!(alone.rows(), 0);
+        assert!(alone.groups.is_empty());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use wasmtime::{Trap, WasmBacktrace};
 
 use super::host::Host;
 use super::limits::Limits;
-use crate::engine::operator::OperatorError;
+use crate::engine::operator::{AtKey, OperatorError};
 use crate::engine::output::OutputError;
 use crate::record::{EncodeError, RowFault, SchemaError};
 use crate::state::StateError;
@@ -162,25 +162,32 @@ const FRAMES_MAX: usize = 30;
 const FRAME_BYTES_MAX: usize = 300;
 /// So often must a function be among the frames that wasmtime keeps (20) for a recursion to be the likely cause.
 const RECURSIONS_MIN: usize = 8;
-/// Keys that a report of a trap names when any of several may be guilty.
-const CANDIDATES_MAX: usize = 3;
 
 const TOO_DEEP: &str = "its calls nest too deep; look for a recursion without end";
 
 /// The report of an answer with which an export gave up.
-pub(super) fn guest_failure(
-    export: &'static str,
-    code: &str,
-    message: &str,
-    stack: &str,
-    key: Option<String>,
-) -> OperatorError {
+pub(super) fn guest_failure(export: &'static str, code: &str, message: &str, stack: &str, at: AtKey) -> OperatorError {
     OperatorError::Guest {
         export,
         guest_code: clean_code(code),
         message: clean(message, MESSAGE_BYTES_MAX),
         stack: clean(stack, STACK_BYTES_MAX),
-        key: key.map(|key| cut(&key, KEY_BYTES_MAX)),
+        at,
+    }
+}
+
+/// At which key the guest failed: the one that it named, else one of those that it had in hand.
+pub(super) fn at_key(named: Option<String>, host: &Host) -> AtKey {
+    let cut = |key: &str| cut(key, KEY_BYTES_MAX);
+    if let Some(key) = named {
+        return AtKey::Key(cut(&key));
+    }
+    let mut suspects = host.keys_in_hand();
+    suspects.iter_mut().for_each(|suspect| suspect.shown = cut(&suspect.shown));
+    match suspects.as_slice() {
+        [] => AtKey::NoKey,
+        [only] => AtKey::Key(only.shown.clone()),
+        _ => AtKey::OneOf(suspects.into()),
     }
 }
 
@@ -199,27 +206,14 @@ pub(super) fn report(error: wasmtime::Error, export: &'static str, host: &Host, 
 pub(super) fn trap(
     export: &'static str,
     code: &'static str,
-    mut message: String,
+    message: String,
     backtrace: String,
     host: &Host,
 ) -> OperatorError {
     let mut log_tail = host.log.tail();
     host.log.finish();
-    let mut keys = match name_key(&mut log_tail, host) {
-        Some(key) => vec![key],
-        None => host.keys_in_hand(),
-    };
-    let total = keys.len();
-    keys.truncate(CANDIDATES_MAX);
-    let mut keys: Vec<_> = keys.iter().map(|key| cut(key, KEY_BYTES_MAX)).collect();
-    if total > 1 {
-        message += &format!("; it had {total} keys in hand, one of which may be the cause: {}", keys.join(", "));
-        if total > keys.len() {
-            message += ", ...";
-        }
-        keys.clear();
-    }
-    OperatorError::Trap { code, export, message, log_tail, backtrace: backtrace.into(), key: keys.pop() }
+    let at = at_key(name_key(&mut log_tail, host), host);
+    OperatorError::Trap { code, export, message, log_tail, backtrace: backtrace.into(), at }
 }
 
 /// How the last words of an SDK begin when the author's code panics; the number of the group follows.
@@ -356,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_words_of_a_guest_are_cut_and_cleaned() {
-        let error = guest_failure("init", "", "a\u{1b}[31m\nb", &"é".repeat(STACK_BYTES_MAX), None);
+        let error = guest_failure("init", "", "a\u{1b}[31m\nb", &"é".repeat(STACK_BYTES_MAX), AtKey::NoKey);
         let OperatorError::Guest { guest_code, message, stack, .. } = error else { panic!("not a guest failure") };
         assert_eq!(guest_code, USER_FUNCTION_ERROR);
         assert_eq!(message, "a\u{fffd}[31m\nb");

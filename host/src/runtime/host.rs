@@ -12,7 +12,7 @@ use super::failure::Refusal;
 use super::limits::{Limiter, Limits};
 use super::logging::Log;
 use super::wasi::Wasi;
-use crate::engine::operator::{OperatorPlan, TimeMode};
+use crate::engine::operator::{OperatorPlan, Suspect, TimeMode};
 use crate::engine::output::Output;
 use crate::record::{RowLayout, SchemaError, key_layout, row_to_json};
 use crate::state::{Cursor, GroupId, Session, VariableKind};
@@ -194,12 +194,11 @@ impl Host {
         batch.feed.group(id).map(|group| batch.key_json(group))
     }
 
-    /// The grouping keys that the guest has in hand, as JSON.
-    pub(super) fn keys_in_hand(&self) -> Vec<String> {
-        match &self.stage {
-            Stage::Batch(batch) => batch.feed.groups().map(|group| batch.key_json(group)).collect(),
-            _ => Vec::new(),
-        }
+    /// The grouping keys that the guest has in hand.
+    pub(super) fn keys_in_hand(&self) -> Vec<Suspect> {
+        let Stage::Batch(batch) = &self.stage else { return Vec::new() };
+        let suspect = |group| Suspect { key: batch.session.key(group).row.to_vec(), shown: batch.key_json(group) };
+        batch.feed.groups().map(suspect).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use super::bindings::exports::tidemill::processor::handler::Guest;
 use super::bindings::tidemill::processor::types::Failure;
 use super::convert;
 use super::declarations::Declarations;
-use super::failure::{Refusal, guest_failure, report, trap};
+use super::failure::{Refusal, at_key, guest_failure, report, trap};
 use super::host::{Batch, BatchPhase, Host, Meter, Stage, fuel_used, refill};
 use super::limits::{Limiter, Limits};
 use super::logging::{Log, Origin};
@@ -85,7 +85,8 @@ impl Instance {
             Ok(Err(failure)) => {
                 let Failure { of, code, message, stack } = failure;
                 host.log.finish();
-                Err(guest_failure(export, &code, &message, &stack, of.and_then(|group| host.key_of(group))))
+                let at = at_key(of.and_then(|group| host.key_of(group)), host);
+                Err(guest_failure(export, &code, &message, &stack, at))
             }
             Err(error) => Err(report(error, export, host, &self.limits)),
         }

@@ -23,6 +23,8 @@ pub(super) struct Timers {
     /// By group; shorter than the number of groups where no timer was used.
     of_groups: Vec<Option<Box<KeyTimers>>>,
     phase: Option<Phase>,
+    /// The one key whose timers come out, see [`Session::fire_only`].
+    only: Option<GroupId>,
 }
 
 /// The timers of one key.
@@ -209,6 +211,11 @@ impl Session {
         Ok(())
     }
 
+    /// Leaves the due timers of all other keys alone. Before [`Self::open_due`].
+    pub fn fire_only(&mut self, key: GroupingKey<'_>) {
+        self.timers.only = Some(self.enter(key));
+    }
+
     /// Opens the timer phase, after all input: due is every timer that now exists with an expiry at or before the
     /// threshold.
     ///
@@ -290,8 +297,10 @@ impl Session {
 
     /// The keys of a key group that have timers due, in their order.
     fn due_keys(&mut self, key_group: u16, threshold_ms: i64) -> Result<Vec<GroupId>, StateError> {
-        let mut groups = self.indexed_keys(key_group, threshold_ms)?;
-        groups.extend(self.changed_keys(key_group));
+        let mut groups = match self.timers.only {
+            Some(only) => Vec::from_iter((self.key_group_of(only) == key_group).then_some(only)),
+            None => self.keys_with_timers(key_group, threshold_ms)?,
+        };
         self.prefetch_timers(&groups)?;
         groups.sort_unstable();
         groups.dedup();
@@ -306,6 +315,13 @@ impl Session {
         // Stable: equal expiries stay in the order of the keys.
         due.sort_by_key(|(earliest_ms, _)| *earliest_ms);
         Ok(due.into_iter().map(|(_, group)| group).collect())
+    }
+
+    /// Keys with a committed timer due, and those whose timers the batch had changed when the phase opened.
+    fn keys_with_timers(&mut self, key_group: u16, threshold_ms: i64) -> Result<Vec<GroupId>, StateError> {
+        let mut groups = self.indexed_keys(key_group, threshold_ms)?;
+        groups.extend(self.changed_keys(key_group));
+        Ok(groups)
     }
 
     /// Keys with a committed timer due.

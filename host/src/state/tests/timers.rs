@@ -120,6 +120,23 @@ fn the_least_and_the_greatest_expiry_and_negative_ones_are_kept_and_fire() {
 }
 
 #[test]
+fn of_one_key_alone_only_its_timers_come_out_of_whichever_batch() {
+    on_every_store(&[], |world| {
+        world.batch(0, |session| {
+            register(session, "a", &[1, 9]);
+            register(session, "b", &[1]);
+        });
+        let mut session = world.session(0);
+        register(&mut session, "a", &[2]);
+        register(&mut session, "c", &[2]);
+
+        session.fire_only(key("a"));
+
+        assert_eq!(fire_only(&mut session, 5), fired(&[("a", 1), ("a", 2)]));
+    });
+}
+
+#[test]
 fn a_timer_registered_twice_fires_once_and_counts_twice() {
     on_every_store(&[], |world| {
         let metrics = world.batch(0, |session| {
