@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::support::{EXAMPLES, component, fail_with, json_lines, repository, run, succeed, tidemill};
+use super::support::{EXAMPLES, Example, component, fail_with, json_lines, run, succeed, tidemill};
 
 /// A folder with cases for the component `script`.
 fn cases(cases: &[(&str, &str)]) -> TempDir {
@@ -46,9 +46,9 @@ expect = '{"key":"a","op":"value.get","result":"y"}'
 
 #[test]
 fn the_cases_of_every_example_pass() {
-    for example in EXAMPLES {
-        let folder = repository().join("examples").join(example);
-        let said = succeed(tidemill().arg("test").arg(folder.join("cases")).arg("-c").arg(component(example)));
+    for name in EXAMPLES {
+        let example = Example::new(name);
+        let said = succeed(tidemill().arg("test").arg(example.path().join("cases")));
         assert!(said.out.contains(" passed, 0 failed"), "{}", said.out);
     }
 }

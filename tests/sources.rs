@@ -253,3 +253,14 @@ fn sources_have_names_of_their_own() {
     assert_eq!(open(&["a", "a"]), "SOURCE_NAME_INVALID");
     assert_eq!(open(&["a b"]), "SOURCE_NAME_INVALID");
 }
+
+#[test]
+fn a_query_has_up_to_64_sources() {
+    let open = |count: usize| {
+        let sources = (0..count).map(|number| source(&format!("s{number}"), None)).collect();
+        OverSources::new(QuerySettings { sources, ..settings() }).open()
+    };
+    assert!(open(64).is_ok());
+    assert_eq!(code(open(65)), "SOURCES_INVALID");
+    assert_eq!(code(open(0)), "SOURCES_INVALID");
+}

@@ -217,6 +217,12 @@ fn steps_have_names_of_their_own() {
 }
 
 #[test]
+fn a_query_has_up_to_255_steps() {
+    let steps = (0..256).map(|number| step(&format!("s{number}"))).collect();
+    assert_eq!(code(MemoryQuery::new(QuerySettings { steps, ..settings() }).open()), "STEPS_INVALID");
+}
+
+#[test]
 fn a_column_that_the_step_before_does_not_emit_is_no_key() {
     let other = StepSettings { key: vec!["nobody".to_owned()], ..step("second") };
     let query = MemoryQuery::new(QuerySettings { steps: vec![step("first"), other], ..settings() });

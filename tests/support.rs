@@ -71,19 +71,24 @@ pub fn fail_with(command: &mut Command, code: &str) -> Said {
     said
 }
 
-/// An example, copied to where files have known times.
+/// An example, copied to where files have known times. Its components are those of [`component`].
 pub struct Example {
     pub name: &'static str,
     folder: TempDir,
 }
 
 /// The examples that every recovery test runs.
-pub const EXAMPLES: [&str; 6] = ["counter", "counter-initial-state", "heartbeat", "sessions", "dedup", "flights"];
+pub const EXAMPLES: [&str; 7] =
+    ["counter", "counter-initial-state", "heartbeat", "sessions", "sessions-per-day", "dedup", "flights"];
 
 impl Example {
     pub fn new(name: &'static str) -> Self {
         let folder = TempDir::new().unwrap();
         copy_with_times(&repository().join("examples").join(name), folder.path());
+        let (config, components) = (folder.path().join("query.toml"), component(name));
+        let text = fs::read_to_string(&config).unwrap();
+        let components = components.parent().unwrap().to_str().unwrap();
+        fs::write(&config, text.replace("../../target/components", components)).unwrap();
         Self { name, folder }
     }
 
@@ -96,7 +101,6 @@ impl Example {
         let mut command = tidemill();
         command
             .arg("run")
-            .arg(component(self.name))
             .arg("--config")
             .arg(self.path().join("query.toml"))
             .arg("--checkpoint")

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::support::{EXAMPLES, Example, Said, component, published, rows, succeed, tidemill};
+use crate::support::{EXAMPLES, Example, Said, published, rows, succeed, tidemill};
 
 #[test]
 fn examples_give_the_rows_that_they_promise() {
@@ -85,11 +85,7 @@ impl Ran {
 
     fn replay<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Command {
         let mut command = tidemill();
-        command
-            .arg("replay")
-            .arg(component(self.example.name))
-            .arg("--config")
-            .arg(self.example.path().join("query.toml"));
+        command.arg("replay").arg("--config").arg(self.example.path().join("query.toml"));
         command.arg("--checkpoint").arg(self.checkpoint()).args(arguments);
         command
     }

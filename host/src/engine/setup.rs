@@ -102,6 +102,8 @@ pub(super) fn chain(
 
 /// Most steps of a query: they are numbered with one byte.
 const STEPS_MAX: usize = 255;
+/// Most sources of a query: in the log, where rows of a stream stand by the number of their source, it shares a byte.
+const SOURCES_MAX: usize = 64;
 const NAME_CHARS_MAX: usize = 100;
 
 fn check_names(settings: &QuerySettings) -> Result<(), QueryError> {
@@ -109,6 +111,12 @@ fn check_names(settings: &QuerySettings) -> Result<(), QueryError> {
         return Err(QueryError::settings(
             "STEPS_INVALID",
             format!("a query has from 1 to {STEPS_MAX} steps, and this one has {}", settings.steps.len()),
+        ));
+    }
+    if settings.sources.is_empty() || settings.sources.len() > SOURCES_MAX {
+        return Err(QueryError::settings(
+            "SOURCES_INVALID",
+            format!("a query has from 1 to {SOURCES_MAX} sources, and this one has {}", settings.sources.len()),
         ));
     }
     check_unique(settings.steps.iter().map(|step| &step.name), "step", "STEP_NAME_INVALID")?;

@@ -29,6 +29,8 @@ struct Session {
     user: String,
     first: Timestamp,
     last: Timestamp,
+    /// `last` + 30 minutes: when it was known that no more comes.
+    ended: Timestamp,
     events: i64,
 }
 
@@ -78,8 +80,10 @@ impl StatefulProcessor for Sessions {
     ) -> Result<()> {
         let sessions = self.open.get()?.collect::<Result<Vec<_>>>()?;
         let (ended, open): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|session| session.end_ms() <= expiry_ms);
-        for Open { first, last, events } in ended {
-            out.emit(&Session { user: user.clone(), first, last, events })?;
+        for session in ended {
+            let ended = Timestamp::from_millis(session.end_ms());
+            let Open { first, last, events } = session;
+            out.emit(&Session { user: user.clone(), first, last, ended, events })?;
         }
         if open.is_empty() { self.open.clear() } else { self.open.put(&open) }
     }
@@ -120,7 +124,13 @@ mod tests {
     }
 
     fn session(first: i64, last: i64, events: i64) -> Session {
-        Session { user: "ann".into(), first: minute_of(first), last: minute_of(last), events }
+        Session {
+            user: "ann".into(),
+            first: minute_of(first),
+            last: minute_of(last),
+            ended: minute_of(last + 30),
+            events,
+        }
     }
 
     #[test]
