@@ -3,6 +3,7 @@
 mod inspect;
 mod replay;
 mod state;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::fs;

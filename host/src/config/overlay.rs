@@ -66,11 +66,18 @@ pub(super) fn overlay(under: &mut Table, over: Table) -> Result<(), String> {
             (Some(Value::Table(under)), Value::Table(over)) => overlay(under, over)?,
             (Some(Value::Array(under)), Value::Table(over)) => {
                 for (name, value) in over {
-                    let mut named = under.iter_mut().filter_map(Value::as_table_mut);
-                    let named = named.find(|table| table.get("name").and_then(Value::as_str) == Some(name.as_str()));
+                    let name_of = |table: &Value| table.get("name").and_then(Value::as_str).map(str::to_owned);
+                    let known: Vec<_> = under.iter().filter_map(name_of).collect();
+                    let named = under.iter_mut().find(|table| name_of(table).as_ref() == Some(&name));
                     match (named, value) {
-                        (Some(under), Value::Table(over)) => overlay(under, over)?,
-                        _ => return Err(format!("there is no table [[{key}]] with the name {name:?}")),
+                        (Some(Value::Table(under)), Value::Table(over)) => overlay(under, over)?,
+                        _ => {
+                            return Err(format!(
+                                "{key}.{name} is no setting, as there are several [[{key}]]: {}; say which one is meant, \
+                                 with --set {key}.NAME.SETTING=VALUE",
+                                known.join(", ")
+                            ));
+                        }
                     }
                 }
             }

@@ -241,7 +241,7 @@ fn refuse_other_sources(settings: &QuerySettings, history: &History) -> Result<V
         return Err(QueryError::mismatch(
             "STATE_STORE_INVALID_CONFIG_AFTER_RESTART",
             format!(
-                "the watermark policy was {before:?} in this checkpoint and is {now:?} now; it cannot change. Go back, or start with a new checkpoint."
+                "the watermark policy was {before} in this checkpoint and is {now} now; it cannot change. Go back, or start with a new checkpoint."
             ),
         ));
     }

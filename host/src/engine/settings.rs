@@ -98,6 +98,15 @@ pub enum WatermarkPolicy {
     Max,
 }
 
+impl std::fmt::Display for WatermarkPolicy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Min => "min",
+            Self::Max => "max",
+        })
+    }
+}
+
 /// The name of the source of a query that has one only, and gives it none.
 pub const ONLY_SOURCE: &str = "input";
 
