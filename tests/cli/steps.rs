@@ -64,10 +64,11 @@ fn state_is_that_of_the_step_that_is_named() {
     ");
     assert_snapshot!(shown(&succeed(&mut ran.state(["--step", "per-day", "list"]))), @r"
     name  kind  key           value                           ttl  declared  keys  rows
-    days  map   value BIGINT  sessions BIGINT, events BIGINT       true      1     1
+    days  map   value BIGINT  sessions BIGINT, events BIGINT       true      2     2
     ");
     assert_snapshot!(shown(&succeed(&mut ran.state(["--step", "per-day", "scan", "days"]))), @r"
     key.user  entry.value    value.sessions  value.events
+    cid       1767398400000  1               1
     bob       1767398400000  1               2
     ");
     let unnamed = fail_with(&mut ran.state(["list"]), "STATE_STEP_UNKNOWN");
@@ -113,7 +114,7 @@ fn a_step_can_have_another_component_and_its_replay_has_the_old_one_where_it_ran
     assert!(said.err.contains("in step per-day"), "{}", said.err);
     assert!(!said.err.contains("in step sessions"), "{}", said.err);
     let replayed = succeed(&mut ran.replay(["-q"]));
-    assert!(replayed.out.ends_with("13 rows in are as recorded.\n"), "{}", replayed.out);
+    assert!(replayed.out.ends_with("15 rows in are as recorded.\n"), "{}", replayed.out);
 }
 
 #[test]
@@ -128,7 +129,24 @@ fn it_goes_back_with_all_its_steps_and_sources_and_comes_to_the_same_end() {
     assert_eq!(published(&ran.place.path().join("rows")).len(), 0);
     succeed(&mut again(&ran, []));
     assert_eq!(rows(&ran.place.path().join("rows")), ran.example.expected());
-    assert_eq!(succeed(&mut ran.replay(["-q"])).out, "5 batch(es) with 12 rows in are as recorded.\n");
+    assert_eq!(succeed(&mut ran.replay(["-q"])).out, "5 batch(es) with 14 rows in are as recorded.\n");
+}
+
+#[test]
+fn the_watermark_waits_for_the_slower_source_and_an_event_time_behind_it_is_refused() {
+    let (example, place) = edited(&[]);
+    let run_in = |folder: &str, setting: &'static str| example.command(&place.path().join(folder), ["--set", setting]);
+
+    succeed(&mut run_in("max", "query.watermark_policy=max"));
+
+    let day_of_cid = |text: &str| json_lines(text).into_iter().find(|row| row["user"] == "cid").unwrap();
+    assert_eq!(day_of_cid(&rows(&place.path().join("max/rows")))["sessions"], 1, "an event was not late");
+    assert_eq!(day_of_cid(&example.expected())["sessions"], 2);
+    let refused = fail_with(
+        &mut run_in("last", "step.sessions.output_event_time=last"),
+        "EMITTING_ROWS_OLDER_THAN_WATERMARK_NOT_ALLOWED",
+    );
+    assert!(refused.err.contains("step sessions"), "{}", refused.err);
 }
 
 #[test]
