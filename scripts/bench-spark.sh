@@ -14,33 +14,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-spark=4.3.0
+. scripts/with-spark.sh
+bench=$(component bench)
 files=${FILES:-15} rows=${ROWS:-100000} keys=${KEYS:-100000} turns=${TURNS:-3}
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/tidemill/bench-spark
-components=${TIDEMILL_COMPONENTS:-target/components}
 here=host/benches/spark
-
-say() { printf 'bench-spark: %s\n' "$*" >&2; }
-die() { say "$*"; exit 1; }
-
-command -v java >/dev/null || die "Spark needs Java 17 or later; install it with your system's package manager"
-command -v python3 >/dev/null || die "PySpark needs Python 3.10 or later"
-
-python=$cache/venv-$spark/bin/python
-if [ ! -e "$cache/venv-$spark/complete" ]; then
-    say "installing PySpark $spark into $cache (some 900 MB, once)"
-    rm -rf "$cache/venv-$spark"
-    python3 -m venv "$cache/venv-$spark"
-    "$python" -m pip install --quiet "pyspark==$spark" pyarrow pandas numpy protobuf grpcio
-    touch "$cache/venv-$spark/complete"
-fi
-
-tidemill=${TIDEMILL:-${CARGO_TARGET_DIR:-target}/release/tidemill}
-if [ -z "${TIDEMILL:-}" ]; then
-    say "building the host (the first time, this takes long)"
-    cargo build --release --locked -p tidemill-host
-fi
-[ -e "$components/bench.wasm" ] || TIDEMILL=$tidemill scripts/build-guests.sh bench
 
 # PySpark comes with the Scala compiler that Spark itself was made with.
 jar=$cache/count-$spark.jar
@@ -64,4 +41,4 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 [ -e "$jar" ] && scala=("$jar") || scala=()
-"$python" "$here/compare.py" "$scratch" "$input" "$turns" "$tidemill" "$components/bench.wasm" "${scala[@]}"
+"$python" "$here/compare.py" "$scratch" "$input" "$turns" "$tidemill" "$bench" "${scala[@]}"
