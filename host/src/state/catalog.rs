@@ -4,6 +4,7 @@
 //! that is no longer declared keeps its id and its state until it is dropped. Every value schema that a variable has had
 //! keeps its id too, since stored rows name it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -235,11 +236,35 @@ impl CatalogVariable {
         std::iter::once((self.schema_id, &self.value)).chain(others)
     }
 
-    /// How stored rows of other schemas are read by the one in force.
+    /// Reads stored rows by the schema in force.
     ///
     /// # Errors
     /// A catalog that this program cannot have written.
-    pub fn conversions(&self) -> Result<Conversions, StateError> {
-        self.read_as(self.schema_id, &self.value)
+    pub fn stored_rows(&self) -> Result<StoredRows, StateError> {
+        let conversions = self.read_as(self.schema_id, &self.value)?;
+        Ok(StoredRows { schema_id: self.schema_id, conversions })
+    }
+}
+
+/// Stored rows of a variable as the processor of the last batch sees them: of the schema in force, whichever they were
+/// written under.
+#[derive(Debug, Clone)]
+pub struct StoredRows {
+    schema_id: u16,
+    conversions: Conversions,
+}
+
+impl StoredRows {
+    /// A row that was written under schema `schema_id`, as one of the schema in force.
+    ///
+    /// # Errors
+    /// As [`Conversions::append`].
+    pub fn in_force<'a>(&self, schema_id: u16, row: &'a [u8]) -> Result<Cow<'a, [u8]>, StateError> {
+        if schema_id == self.schema_id {
+            return Ok(Cow::Borrowed(row));
+        }
+        let mut converted = Vec::new();
+        self.conversions.append(schema_id, row, &mut converted)?;
+        Ok(Cow::Owned(converted))
     }
 }

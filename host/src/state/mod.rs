@@ -31,7 +31,7 @@ mod variable;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{Catalog, CatalogVariable, Dropped, Resolution};
+pub use catalog::{Catalog, CatalogVariable, Dropped, Resolution, StoredRows};
 pub use changes::{Change, Changes, Operation};
 pub use check::{Checked, check_store, digest_store};
 pub use due::DueIndex;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::report::Failure;
 use crate::engine::query::Query;
 use crate::record::{RowLayout, Schema, key_layout, row_to_json};
-use crate::state::{Catalog, Contents, StateError, StateRow, for_each_row, for_each_timer};
+use crate::state::{Catalog, Contents, StateError, StateRow, StoredRows, for_each_row, for_each_timer};
 
 /// All that a variable holds: a value, element or entry each. In a query of several steps it is named `STEP/NAME`.
 pub(super) fn variable(query: &Query, name: &str) -> Result<Vec<Value>, Failure> {
@@ -28,9 +28,10 @@ pub(super) fn variable(query: &Query, name: &str) -> Result<Vec<Value>, Failure>
     let keys = layout(key)?;
     let entries = variable.key.as_ref().map(layout).transpose()?;
     let values = RowLayout::new(&variable.value);
+    let stored = variable.stored_rows().map_err(failed)?;
     let mut documents = Vec::new();
     for_each_row(store, number, variable.id, variable.kind, None, &mut |row| {
-        documents.push(document(&keys, entries.as_ref(), &values, row));
+        documents.push(document(&keys, entries.as_ref(), &values, &stored, row));
         ControlFlow::Continue(())
     })
     .map_err(failed)?;
@@ -41,6 +42,7 @@ fn document(
     keys: &RowLayout,
     entries: Option<&RowLayout>,
     values: &RowLayout,
+    stored: &StoredRows,
     row: StateRow<'_>,
 ) -> Result<Value, Failure> {
     let json =
@@ -54,7 +56,8 @@ fn document(
         }
         (Contents::Value(row) | Contents::Element { row, .. }, Some(_)) => row,
     };
-    put(&mut document, "value", json(values, value)?);
+    let value = stored.in_force(row.schema_id, value).map_err(failed)?;
+    put(&mut document, "value", json(values, &value)?);
     if let Some(expiry_ms) = row.expiry_ms {
         put(&mut document, "expires_ms", expiry_ms.into());
     }

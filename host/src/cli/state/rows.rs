@@ -6,7 +6,7 @@ use super::super::listing::column;
 use super::super::output::Coded;
 use super::{instant, row_failed, state_failed};
 use crate::record::{DataType, Field, GroupingKey, RowLayout, Schema, key_group, key_layout, row_to_json};
-use crate::state::{CatalogVariable, Contents, Conversions, StateRow, TimerRow, VariableKind};
+use crate::state::{CatalogVariable, Contents, StateRow, StoredRows, TimerRow, VariableKind};
 
 /// How the rows of a variable are shown.
 pub(super) struct RowShape<'a> {
@@ -14,7 +14,7 @@ pub(super) struct RowShape<'a> {
     key: RowLayout,
     entry: Option<RowLayout>,
     value: RowLayout,
-    conversions: Conversions,
+    stored: StoredRows,
     key_groups: u16,
 }
 
@@ -25,7 +25,7 @@ impl<'a> RowShape<'a> {
             key: layout_of_key(key)?,
             entry: variable.key.as_ref().map(layout_of_key).transpose()?,
             value: RowLayout::new(&variable.value),
-            conversions: variable.conversions().map_err(state_failed)?,
+            stored: variable.stored_rows().map_err(state_failed)?,
             key_groups,
         })
     }
@@ -116,15 +116,8 @@ impl<'a> RowShape<'a> {
             }
             (Contents::Entry { row, .. }, None) => row,
         };
-        // As the processor of the last batch sees it.
-        let mut converted = Vec::new();
-        let value = if row.schema_id == self.variable.schema_id {
-            value
-        } else {
-            self.conversions.append(row.schema_id, value, &mut converted).map_err(state_failed)?;
-            &converted
-        };
-        put(document, "value", json(&self.value, value)?);
+        let value = self.stored.in_force(row.schema_id, value).map_err(state_failed)?;
+        put(document, "value", json(&self.value, &value)?);
         if let Some(expiry_ms) = row.expiry_ms {
             put(document, "expires", instant(expiry_ms).into());
         }
