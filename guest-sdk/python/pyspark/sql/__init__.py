@@ -1,0 +1,5 @@
+"""``pyspark.sql``: rows."""
+
+from tidemill import Row
+
+__all__ = ["Row"]
