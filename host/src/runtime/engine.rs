@@ -4,11 +4,13 @@
 //! is deterministic, there are no threads, no shared memory and no asynchronous calls. Every proposal that no supported
 //! toolchain emits is off as well, since it would only be attack surface.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use wasmtime::{Config, Engine, OptLevel, WasmBacktraceDetails, WasmFeatures};
 
+use super::cache::FunctionStore;
 use super::error::ComponentError;
 
 /// How a guest that does not come to an end is stopped.
@@ -35,6 +37,8 @@ const WASM_STACK_BYTES: usize = 512 * 1024;
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     pub(super) engine: Engine,
+    /// Where compilations look for functions that were compiled before.
+    pub(super) functions: Arc<FunctionStore>,
     metering: Metering,
 }
 
@@ -44,11 +48,15 @@ impl Sandbox {
     /// # Errors
     /// [`ComponentError::Sandbox`] when this machine cannot run it.
     pub fn new(metering: Metering) -> Result<Self, ComponentError> {
-        let engine = Engine::new(&config(metering)).map_err(|e| ComponentError::Sandbox(format!("{e:#}")))?;
+        let unavailable = |error: wasmtime::Error| ComponentError::Sandbox(format!("{error:#}"));
+        let functions = Arc::new(FunctionStore::default());
+        let mut config = config(metering);
+        config.enable_incremental_compilation(Arc::clone(&functions) as _).map_err(unavailable)?;
+        let engine = Engine::new(&config).map_err(unavailable)?;
         if metering == Metering::Epoch {
             count_epochs(&engine)?;
         }
-        Ok(Self { engine, metering })
+        Ok(Self { engine, functions, metering })
     }
 
     /// How guests are stopped.
@@ -143,12 +151,8 @@ mod tests {
 
     #[test]
     fn meterings_do_not_share_compiled_code() {
-        let component = wat::parse_str("(component)").unwrap();
         let epoch = Sandbox::new(Metering::Epoch).unwrap();
         let fuel = Sandbox::new(Metering::Fuel).unwrap();
-        assert_ne!(
-            super::super::cache::file_stem(&epoch, &component),
-            super::super::cache::file_stem(&fuel, &component)
-        );
+        assert_ne!(super::super::cache::target(&epoch), super::super::cache::target(&fuel));
     }
 }

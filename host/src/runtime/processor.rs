@@ -89,8 +89,9 @@ impl Processor {
             Component::new(&sandbox.engine, bytes)
                 .map_err(|error| ComponentError::Invalid { name: name.to_owned(), reason: format!("{error:#}") })
         };
+        let digest = sha256_hex(bytes);
         let component = match cache {
-            Some(cache) => cache.load_or_compile(sandbox, bytes, compile)?,
+            Some(cache) => cache.load_or_compile(sandbox, &digest, bytes, compile)?,
             None => compile()?,
         };
         let (imports, exports) = interfaces(&component);
@@ -103,13 +104,7 @@ impl Processor {
         let component = StatefulProcessorPre::new(linked).map_err(mismatch)?;
         Ok(Self {
             ready: Ready { sandbox: sandbox.clone(), component, limits: Arc::new(limits) },
-            inspection: Inspection {
-                digest: sha256_hex(bytes),
-                bytes: bytes.len() as u64,
-                world_version,
-                imports,
-                exports,
-            },
+            inspection: Inspection { digest, bytes: bytes.len() as u64, world_version, imports, exports },
             bytes: bytes.to_vec(),
         })
     }
