@@ -3,6 +3,7 @@
 from . import log
 from .errors import Error, Fault
 from .handle import QueryInfo, StatefulProcessorHandle
+from .instants import millis_of, timestamp_of
 from .processor import StatefulProcessor, export
 from .row import Row
 from .state import ListState, MapState, ValueState
@@ -22,4 +23,6 @@ __all__ = [
     "ValueState",
     "export",
     "log",
+    "millis_of",
+    "timestamp_of",
 ]
