@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each module of the host may use. A module that is not here may not exist.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("clock", &[]),
     ("record", &[]),
     ("disk", &[]),
@@ -16,8 +16,12 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("connect", &["clock", "record", "disk", "engine"]),
     ("config", &["record", "state", "engine", "runtime", "connect"]),
     ("fuzzing", &["record", "log", "engine", "runtime", "connect", "config"]),
+    ("project", &["engine", "runtime"]),
     ("testkit", &["clock", "record", "disk", "state", "engine", "runtime", "connect", "config"]),
-    ("cli", &["clock", "record", "disk", "log", "state", "engine", "runtime", "connect", "config", "testkit"]),
+    (
+        "cli",
+        &["clock", "record", "disk", "log", "state", "engine", "runtime", "connect", "config", "project", "testkit"],
+    ),
 ];
 
 /// Crates that only some modules may name.

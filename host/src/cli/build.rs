@@ -1,230 +1,200 @@
-//! `tidemill build`: a crate with a processor, or a core module that was built from one, becomes a component.
-//!
-//! Runs the user's own cargo; all that is special is which standard library it is given when the wasm target is not
-//! installed (`scripts/setup.sh` notes that), and the encoding at the end.
+//! `tidemill build`: a project in any of the languages, or a core module, becomes a component.
 
-use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::{fs, io};
 
-use crate::runtime::{ComponentizeError, componentize, imports};
+use clap::{Args, ValueEnum};
 
-/// The target of Rust guests: no operating system, so that a component imports nothing but the host's interfaces.
-const TARGET: &str = "wasm32-unknown-unknown";
-/// What `scripts/setup.sh` writes, within the cache folder: `NAME=value` lines.
-const STD_SETTINGS: &str = "wasm-std.env";
+use super::Format;
+use super::inspect::{self, Inspected};
+use super::interrupt;
+use super::output::{self, Coded, note};
+use crate::config::Environment;
+use crate::engine::trigger::Stop;
+use crate::project::{self, Language, Network, Project, ProjectError, Toolbox};
+use crate::runtime::componentize;
 
 /// Build a processor into a component
 ///
-/// Compiles the Rust crate at PATH for wasm32-unknown-unknown and encodes the result as a component, which `tidemill
-/// run` takes. A core module (.wasm) that was compiled elsewhere is only encoded.
-#[derive(Debug, clap::Args)]
-pub struct BuildArgs {
-    /// Folder of the processor's crate, or a core module
+/// Finds out by its manifest in which language the project at PATH is (Cargo.toml, pyproject.toml, package.json, go.mod),
+/// builds it with the language's own tools, and makes it a component, which `tidemill run` takes. What the build needs
+/// beyond the language itself is installed into the cache the first time. A core module (.wasm) that was compiled elsewhere
+/// is only encoded.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct BuildArgs {
+    /// Folder of the project, or a core module.
     #[arg(default_value = ".")]
-    pub path: PathBuf,
+    path: PathBuf,
 
-    /// Where the component goes [default: target/components/NAME.wasm of the crate's workspace]
+    /// Where the component goes [default: PATH/build/NAME.wasm].
     #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
 
-    /// Cargo profile to build with
-    #[arg(long, default_value = "release")]
-    pub profile: String,
+    #[command(flatten)]
+    tools: ToolArgs,
 
-    /// The cargo to run
-    #[arg(long, env = "CARGO", default_value = "cargo", hide = true)]
-    pub cargo: PathBuf,
+    /// Only put the SDK of this version into the project's folder .tidemill, for editors; `build` does so too.
+    #[arg(long)]
+    sdk_only: bool,
 }
 
-/// What was built.
-#[derive(Debug, serde::Serialize)]
-pub struct BuildReport {
-    /// The component.
-    pub component: PathBuf,
-    /// Its size.
-    pub bytes: u64,
-    /// The interfaces it imports, sorted.
-    pub imports: Vec<String>,
+/// How a project is built, for all commands that build one.
+#[derive(Debug, Args)]
+pub(super) struct ToolArgs {
+    /// The language, for a folder with the manifests of several.
+    #[arg(long, value_enum)]
+    lang: Option<Lang>,
+
+    /// Fetch nothing: fail where a tool would have to be installed.
+    #[arg(long)]
+    offline: bool,
+
+    /// Cargo profile, for Rust.
+    #[arg(long, default_value = project::PROFILE_DEFAULT)]
+    profile: String,
 }
 
-/// Why nothing was built.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// There is neither a crate nor a module at the path.
-    #[error("{} is neither a folder with a Cargo.toml nor a .wasm file", path.display())]
-    NothingToBuild {
-        /// The path given.
-        path: PathBuf,
-    },
-    /// Cargo could not be run.
-    #[error("cannot run {}: {source}; building a processor needs Rust, see https://rustup.rs", program.display())]
-    NoCargo {
-        /// The program tried.
-        program: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The target's standard library is missing.
-    #[error(
-        "the Rust target {TARGET} is not installed: run `rustup target add {TARGET}`, or scripts/setup.sh of the repository"
-    )]
-    NoTarget,
-    /// The crate does not compile; cargo has said why.
-    #[error("cargo failed ({status}); its messages are above")]
-    Compile {
-        /// How cargo ended.
-        status: ExitStatus,
-    },
-    /// The crate compiles, but to no module.
-    #[error("{} builds no module: its Cargo.toml needs `[lib] crate-type = [\"cdylib\"]`", path.display())]
-    NoModule {
-        /// The crate.
-        path: PathBuf,
-    },
-    /// The module could not be made a component.
-    #[error("{}: {source}", module.display())]
-    Componentize {
-        /// The module.
-        module: PathBuf,
-        /// Why.
-        source: ComponentizeError,
-    },
-    /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+/// A language, as it is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Lang {
+    /// Cargo.toml
+    Rust,
+    /// pyproject.toml
+    Python,
+    /// package.json
+    Js,
+    /// package.json
+    Ts,
+    /// go.mod
+    Go,
 }
 
-impl BuildError {
-    /// Stable code of the error.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NothingToBuild { .. } => "BUILD_NOTHING_THERE",
-            Self::NoCargo { .. } => "BUILD_NO_CARGO",
-            Self::NoTarget => "BUILD_NO_TARGET",
-            Self::Compile { .. } => "BUILD_COMPILE",
-            Self::NoModule { .. } => "BUILD_NO_MODULE",
-            Self::Componentize { source, .. } => source.code(),
-            Self::File { .. } => "BUILD_FILE",
+impl From<Lang> for Language {
+    fn from(lang: Lang) -> Self {
+        match lang {
+            Lang::Rust => Self::Rust,
+            Lang::Python => Self::Python,
+            Lang::Js | Lang::Ts => Self::JavaScript,
+            Lang::Go => Self::Go,
         }
     }
 }
 
-/// Builds the component. What cargo says goes to stderr as it comes. `cache_dir`: where the set-up leaves its notes.
-pub fn build(args: &BuildArgs, cache_dir: Option<&Path>) -> Result<BuildReport, BuildError> {
-    let (module, default_out) = if args.path.join("Cargo.toml").is_file() {
-        let built = compile(args, cache_dir)?;
-        let out = built.target_dir.join("components").join(component_name(&built.module));
-        (built.module, out)
-    } else if args.path.is_file() {
-        (args.path.clone(), args.path.with_extension("component.wasm"))
-    } else {
-        return Err(BuildError::NothingToBuild { path: args.path.clone() });
+const EXAMPLES: &str = "\
+Examples:
+  tidemill build
+  tidemill build examples/counter/python --out counter.wasm
+  tidemill build compiled.wasm --out counter.wasm
+
+`tidemill doctor` tells what is installed for which language.";
+
+/// Exit code after an interrupt, as shells report it.
+const INTERRUPTED: u8 = 130;
+
+/// Runs the command.
+pub(super) fn run(args: &BuildArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
+    let stop = Stop::default();
+    let _interrupts = interrupt::watch(stop.clone(), "Stopping; nothing will be built.")?;
+    let tools = toolbox(&args.tools, stop, environment);
+    let built = match component(args, &tools) {
+        Ok(Some(built)) => built,
+        Ok(None) => return Ok(0),
+        Err(ProjectError::Interrupted) => return Ok(INTERRUPTED),
+        Err(error) => return Err(Coded::wrap(error.code(), error)),
     };
-    let core = fs::read(&module).map_err(file(&module))?;
-    let refused = |source| BuildError::Componentize { module: module.clone(), source };
-    let component = componentize(&core).map_err(refused)?;
-    let imports = imports(&component).map_err(refused)?;
-    let out = args.out.clone().unwrap_or(default_out);
-    if let Some(folder) = out.parent() {
-        fs::create_dir_all(folder).map_err(file(folder))?;
+    let inspected = inspected(&built, environment)?;
+    output::result(&match format {
+        Format::Text => inspected.iter().map(inspect::text).collect::<anyhow::Result<Vec<_>>>()?.join("\n"),
+        Format::Json => format!("{}\n", inspect::documents(&inspected)),
+    })?;
+    Ok(0)
+}
+
+/// What builds on this machine are given.
+pub(super) fn toolbox(args: &ToolArgs, stop: Stop, environment: &Environment) -> Toolbox {
+    Toolbox {
+        path: environment.path.clone(),
+        cache: environment.cache_dir.clone(),
+        network: if args.offline { Network::Offline } else { Network::Allowed },
+        stop,
+        tell: Box::new(note),
     }
-    fs::write(&out, &component).map_err(file(&out))?;
-    Ok(BuildReport { component: out, bytes: component.len() as u64, imports })
 }
 
-impl fmt::Display for BuildReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}  {} bytes", self.component.display(), self.bytes)?;
-        write!(f, "imports {}", self.imports.join(", "))
+/// Builds; None if there was only an SDK to put in place.
+fn component(args: &BuildArgs, tools: &Toolbox) -> Result<Option<Built>, ProjectError> {
+    if args.path.is_file() {
+        let core = fs::read(&args.path).map_err(ProjectError::file(&args.path))?;
+        let module = args.path.clone();
+        let component = componentize(&core).map_err(|source| ProjectError::Componentize { module, source })?;
+        let out = args.out.clone().unwrap_or_else(|| args.path.with_extension("component.wasm"));
+        write(&out, &component)?;
+        return Ok(Some(Built { component: out, query: None }));
+    }
+    let project = Project::open(&args.path, args.tools.lang.map(Language::from))?;
+    if args.sdk_only {
+        return project.refresh_sdk(tools).map(|()| None);
+    }
+    build(&project, args.out.as_deref(), &args.tools.profile, tools).map(Some)
+}
+
+/// A component that was built just now.
+pub(super) struct Built {
+    component: PathBuf,
+    /// The query that the project is for, if it has one.
+    query: Option<PathBuf>,
+}
+
+/// Builds a project. `out`: where its component goes, if not to the usual place.
+pub(super) fn build(
+    project: &Project,
+    out: Option<&Path>,
+    profile: &str,
+    tools: &Toolbox,
+) -> Result<Built, ProjectError> {
+    let bytes = project.build(profile, tools)?;
+    let component = out.map_or_else(|| shorter(&project.component()), Path::to_owned);
+    write(&component, &bytes)?;
+    // Beside the project, or above it where one query has processors in several languages.
+    let queries = [Some(project.root()), project.root().parent()].into_iter().flatten();
+    let query = queries.map(|folder| folder.join("query.toml")).find(|file| file.is_file());
+    Ok(Built { component, query })
+}
+
+/// Asks the component what it is, and what it would do in the query of its project.
+pub(super) fn inspected(built: &Built, environment: &Environment) -> anyhow::Result<Vec<Inspected>> {
+    let query = built.query.as_ref().and_then(|file| inspect::query_of(file, &built.component));
+    match query {
+        Some(query) => {
+            let mut inspected = inspect::steps(&query, environment)?;
+            inspected.iter_mut().for_each(|one| one.path.clone_from(&built.component));
+            Ok(inspected)
+        }
+        None => Ok(vec![inspect::component(&built.component, environment)?]),
     }
 }
 
-struct Built {
-    module: PathBuf,
-    target_dir: PathBuf,
-}
-
-fn compile(args: &BuildArgs, cache_dir: Option<&Path>) -> Result<Built, BuildError> {
-    let settings = std_settings(cache_dir)?;
-    let manifest = args.path.join("Cargo.toml");
-    let mut cargo = Command::new(&args.cargo);
-    cargo
-        .args(["build", "--lib", "--target", TARGET, "--message-format", "json-render-diagnostics"])
-        .args(["--profile", &args.profile, "--manifest-path"])
-        .arg(&manifest)
-        .envs(settings)
-        .stderr(Stdio::inherit());
-    let output = cargo.output().map_err(|source| BuildError::NoCargo { program: args.cargo.clone(), source })?;
-    if !output.status.success() {
-        return Err(BuildError::Compile { status: output.status });
-    }
-    let module = built_module(&String::from_utf8_lossy(&output.stdout), &manifest);
-    let module = module.ok_or_else(|| BuildError::NoModule { path: args.path.clone() })?;
-    // TARGET_DIR/wasm32-unknown-unknown/PROFILE/name.wasm
-    let target_dir = module.ancestors().nth(3).unwrap_or(&args.path).to_owned();
-    Ok(Built { module, target_dir })
-}
-
-/// The module that cargo reports for the crate itself; its dependencies build none.
-fn built_module(messages: &str, manifest: &Path) -> Option<PathBuf> {
-    #[derive(serde::Deserialize)]
-    struct Artifact {
-        manifest_path: PathBuf,
-        filenames: Vec<PathBuf>,
-    }
-    let manifest = manifest.canonicalize().ok()?;
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Artifact>(line).ok())
-        .filter(|artifact| artifact.manifest_path.canonicalize().is_ok_and(|path| path == manifest))
-        .flat_map(|artifact| artifact.filenames)
-        .find(|file| file.extension().is_some_and(|extension| extension == "wasm"))
-}
-
-/// `heart_beat.wasm` of the compiler is `heart-beat.wasm` to people.
-fn component_name(module: &Path) -> PathBuf {
-    let name = module.file_name().unwrap_or_default().to_string_lossy().replace('_', "-");
-    PathBuf::from(name)
-}
-
-/// Settings for cargo that give it a standard library for the target: none if it is installed.
-fn std_settings(cache_dir: Option<&Path>) -> Result<Vec<(String, String)>, BuildError> {
-    let noted = cache_dir.and_then(|cache| fs::read_to_string(cache.join(STD_SETTINGS)).ok());
-    let settings: Vec<_> = noted.as_deref().map(parse_settings).unwrap_or_default();
-    if settings.is_empty() && !target_is_installed() {
-        return Err(BuildError::NoTarget);
-    }
-    Ok(settings)
-}
-
-fn parse_settings(text: &str) -> Vec<(String, String)> {
-    text.lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
-}
-
-fn target_is_installed() -> bool {
-    let Ok(output) = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output() else {
-        return false;
+/// Whoever reads the file meanwhile reads the old one to its end.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), ProjectError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed = ProjectError::file(path);
+    let write = || {
+        fs::create_dir_all(folder)?;
+        let mode = fs::Permissions::from_mode(0o644);
+        let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(path).map_err(|error| error.error).map(drop)
     };
-    let folder = String::from_utf8_lossy(&output.stdout);
-    fs::read_dir(folder.trim_end()).is_ok_and(|mut files| {
-        files.any(|file| file.is_ok_and(|file| file.file_name().to_string_lossy().starts_with("libstd-")))
-    })
+    write().map_err(failed)
 }
 
-fn file(path: &Path) -> impl FnOnce(io::Error) -> BuildError {
-    let path = path.to_owned();
-    move |source| BuildError::File { path, source }
+/// The path from here, where it lies below.
+fn shorter(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path).to_owned()
 }
 
 #[cfg(test)]
@@ -232,40 +202,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_the_set_up_are_lines_of_name_and_value() {
-        let text = "# written by setup\nRUSTC=/usr/bin/rustc\nCARGO_X_RUSTFLAGS=--sysroot=/a b\n";
-        assert_eq!(
-            parse_settings(text),
-            [
-                ("RUSTC".to_owned(), "/usr/bin/rustc".to_owned()),
-                ("CARGO_X_RUSTFLAGS".to_owned(), "--sysroot=/a b".to_owned())
-            ]
-        );
-    }
-
-    #[test]
-    fn the_component_is_named_after_the_crate() {
-        assert_eq!(component_name(Path::new("t/release/heart_beat.wasm")), Path::new("heart-beat.wasm"));
-    }
-
-    #[test]
-    fn the_module_is_found_among_cargo_messages() {
+    fn a_component_takes_the_place_of_the_last_one() {
         let folder = tempfile::tempdir().unwrap();
-        let manifest = folder.path().join("Cargo.toml");
-        fs::write(&manifest, "").unwrap();
-        let messages = format!(
-            "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/nowhere/Cargo.toml\",\"filenames\":[\"/t/other.wasm\"]}}\n\
-             {{\"reason\":\"compiler-artifact\",\"manifest_path\":{manifest:?},\"filenames\":[\"/t/counter.wasm\"]}}\n\
-             {{\"reason\":\"build-finished\",\"success\":true}}\n"
-        );
-        assert_eq!(built_module(&messages, &manifest), Some(PathBuf::from("/t/counter.wasm")));
-    }
-
-    #[test]
-    fn a_path_with_nothing_to_build_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().to_owned();
-        let args = BuildArgs { path, out: None, profile: "release".to_owned(), cargo: "cargo".into() };
-        assert_eq!(build(&args, None).unwrap_err().code(), "BUILD_NOTHING_THERE");
+        let out = folder.path().join("build/visits.wasm");
+        write(&out, b"one").unwrap();
+        write(&out, b"two").unwrap();
+        assert_eq!(fs::read(&out).unwrap(), b"two");
+        assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 1, "nothing else is left");
     }
 }

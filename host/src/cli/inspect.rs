@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
+use toml::Table;
 
 use super::Format;
 use super::listing::{duration_text, plain};
@@ -52,10 +53,10 @@ COMPONENT_IS_CORE_MODULE (`tidemill build FILE` makes a component of it), COMPON
 COMPONENT_IMPORTS_UNKNOWN, COMPONENT_WORLD_MISMATCH, COMPONENT_UNREADABLE.";
 
 /// A component, with what it would do if a query is given.
-struct Inspected {
+pub(super) struct Inspected {
     /// The name of the step, where there are several.
     step: Option<String>,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     component: Inspection,
     plan: Option<Arc<OperatorPlan>>,
 }
@@ -67,10 +68,7 @@ pub(super) fn run(args: &InspectArgs, format: Format, environment: &Environment)
     }
     let inspected = match (args.query.describes_query(), args.query.component()) {
         (true, _) => steps(&args.query.load()?, environment)?,
-        (false, Some(path)) => {
-            let component = open::component(path, environment)?.inspect().clone();
-            vec![Inspected { step: None, path: path.to_owned(), component, plan: None }]
-        }
+        (false, Some(path)) => vec![component(path, environment)?],
         (false, None) => {
             let missing = ConfigError::Missing("name a component, or a query file with --config FILE".to_owned());
             return Err(Coded::wrap(missing.code(), missing));
@@ -78,13 +76,25 @@ pub(super) fn run(args: &InspectArgs, format: Format, environment: &Environment)
     };
     output::result(&match format {
         Format::Text => inspected.iter().map(text).collect::<anyhow::Result<Vec<_>>>()?.join("\n"),
-        Format::Json => {
-            let mut documents = inspected.iter().map(document).collect::<Vec<_>>();
-            let document = if documents.len() == 1 { documents.remove(0) } else { json!({ "steps": documents }) };
-            format!("{document}\n")
-        }
+        Format::Json => format!("{}\n", documents(&inspected)),
     })?;
     Ok(0)
+}
+
+/// Looks at a component without a query.
+pub(super) fn component(path: &Path, environment: &Environment) -> anyhow::Result<Inspected> {
+    let component = open::component(path, environment)?.inspect().clone();
+    Ok(Inspected { step: None, path: path.to_owned(), component, plan: None })
+}
+
+/// The query of a file with this component, if it is of one processor and tells the schemas without a look at rows.
+pub(super) fn query_of(file: &Path, component: &Path) -> Option<QueryConfig> {
+    let component = std::path::absolute(component).ok()?;
+    let processor = Table::from_iter([("component".to_owned(), component.to_str()?.into())]);
+    let config = QueryConfig::load(Some(file), Table::from_iter([("processor".to_owned(), processor.into())])).ok()?;
+    let [step] = config.steps.as_slice() else { return None };
+    let initial_state = step.initial_state.iter().all(|settings| settings.schema.is_some());
+    (initial_state && config.sources.iter().all(|source| source.at.schema.is_some())).then_some(config)
 }
 
 fn compare(args: &InspectArgs, checkpoint: &Path, format: Format, environment: &Environment) -> anyhow::Result<u8> {
@@ -114,7 +124,8 @@ fn schemas(config: &QueryConfig) -> anyhow::Result<Schemas> {
     })
 }
 
-fn steps(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Vec<Inspected>> {
+/// Looks at the components of a query, and at what they would do in it.
+pub(super) fn steps(config: &QueryConfig, environment: &Environment) -> anyhow::Result<Vec<Inspected>> {
     let loaded = processors(config, environment)?;
     let operators: Vec<_> = loaded.iter().map(|processor| Arc::clone(processor) as Arc<dyn Operator>).collect();
     let plans = setup::plan(&config.settings(), &operators, &schemas(config)?)
@@ -133,6 +144,14 @@ fn initial_schema(config: &QueryConfig, step: &StepConfig) -> anyhow::Result<Opt
     match step.initial_state.as_ref().and_then(|settings| settings.schema.clone()) {
         Some(schema) => Ok(Some(schema)),
         None => Ok(open::initial_state(config, step)?.map(|source| source.schema().clone())),
+    }
+}
+
+/// What was found, for programs.
+pub(super) fn documents(inspected: &[Inspected]) -> Value {
+    match inspected {
+        [one] => document(one),
+        several => json!({ "steps": several.iter().map(document).collect::<Vec<_>>() }),
     }
 }
 
@@ -173,7 +192,8 @@ fn document(inspected: &Inspected) -> Value {
     Value::Object(document)
 }
 
-fn text(inspected: &Inspected) -> anyhow::Result<String> {
+/// What was found, for people.
+pub(super) fn text(inspected: &Inspected) -> anyhow::Result<String> {
     let Inspected { step, path, component, plan } = inspected;
     let mut text = String::new();
     let mut line = |name: &str, value: &str| writeln!(text, "{name:14}{}", plain(value));

@@ -1,4 +1,5 @@
-//! Ctrl-C and a polite kill: the first ends the query after the batch in hand, the second at once.
+//! Ctrl-C and a polite kill: the first ends a query after the batch in hand, and a build with its tools; the second ends
+//! the program at once.
 //!
 //! Ending at once is safe: a batch that is not committed has not happened.
 
@@ -21,9 +22,9 @@ impl Drop for Interrupts {
     }
 }
 
-/// Starts watching.
+/// Starts watching. `told`: what the first interrupt answers.
 #[expect(clippy::exit, reason = "the second interrupt abandons the batch in hand, which is as good as never begun")]
-pub(super) fn watch(stop: Stop) -> anyhow::Result<Interrupts> {
+pub(super) fn watch(stop: Stop, told: &'static str) -> anyhow::Result<Interrupts> {
     let failed = |error| Coded::wrap("SIGNALS_UNAVAILABLE", error);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
     let (mut interrupt, mut terminate) = {
@@ -40,7 +41,7 @@ pub(super) fn watch(stop: Stop) -> anyhow::Result<Interrupts> {
                 std::process::exit(INTERRUPTED);
             }
             stop.request();
-            note("Stopping after the batch in hand; interrupt again to abandon it.");
+            note(told);
         }
     });
     Ok(Interrupts(Some(runtime)))

@@ -86,14 +86,6 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::Rollback(args) => rollback::run(&args, format),
         Command::Fork(args) => fork::run(&args, format),
         Command::Test(args) => test::run(&args, format, environment),
-        Command::Build(args) => {
-            let report = build::build(&args, environment.cache_dir.as_deref())
-                .map_err(|error| output::Coded::wrap(error.code(), error))?;
-            output::result(&match format {
-                Format::Text => format!("{report}\n"),
-                Format::Json => format!("{}\n", serde_json::to_string(&report)?),
-            })?;
-            Ok(0)
-        }
+        Command::Build(args) => build::run(&args, format, environment),
     }
 }

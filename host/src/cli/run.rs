@@ -36,6 +36,8 @@ Examples:
 
 A query that was stopped, even by a power loss, goes on where its checkpoint stands: give the same command again.";
 
+const AFTER_BATCH: &str = "Stopping after the batch in hand; interrupt again to abandon it.";
+
 /// Runs the command.
 pub(super) fn run(args: RunArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
     let config = args.query.load()?;
@@ -47,7 +49,7 @@ pub(super) fn run(args: RunArgs, format: Format, environment: &Environment) -> a
     let mut line = ProgressLine::start(&query, args.progress.as_deref(), format)?;
 
     let stop = Stop::default();
-    let interrupts = super::interrupt::watch(stop.clone())?;
+    let interrupts = super::interrupt::watch(stop.clone(), AFTER_BATCH)?;
     let outcome = trigger::run(&mut query, &stop, &mut |progress| line.batch(progress));
     drop(interrupts);
     let head = query.head().clone();

@@ -1,5 +1,6 @@
 //! The environment, which is read here and nowhere else.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What the host takes from its environment.
@@ -7,7 +8,9 @@ use std::path::{Path, PathBuf};
 pub struct Environment {
     /// `TIDEMILL_LOG`: a filter for log lines, e.g. `tidemill=debug`.
     pub log_filter: Option<String>,
-    /// `TIDEMILL_CACHE`, else the user's cache folder: where compiled components are kept.
+    /// `PATH`: where the tools of other languages are looked for.
+    pub path: OsString,
+    /// `TIDEMILL_CACHE`, else the user's cache folder: where compiled components and tools are kept.
     pub cache_dir: Option<PathBuf>,
     /// `TIDEMILL_CRASH_AT`, for tests: `point:n` aborts the process at the n-th pass of a named point.
     pub crash_at: Option<String>,
@@ -28,6 +31,7 @@ impl Environment {
         });
         Self {
             log_filter: set("TIDEMILL_LOG"),
+            path: std::env::var_os("PATH").unwrap_or_default(),
             cache_dir,
             crash_at: set("TIDEMILL_CRASH_AT"),
             no_color: set("NO_COLOR").is_some(),

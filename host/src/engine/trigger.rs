@@ -25,10 +25,12 @@ impl Stop {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until someone asks, at most so long.
-    fn wait(&self, at_most: Duration) {
+    /// Waits until someone asks, at most so long; whether someone did.
+    pub fn wait(&self, at_most: Duration) -> bool {
         let asked = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.0.1.wait_timeout_while(asked, at_most, |asked| !*asked));
+        let (asked, _) =
+            self.0.1.wait_timeout_while(asked, at_most, |asked| !*asked).unwrap_or_else(PoisonError::into_inner);
+        *asked
     }
 }
 
@@ -57,7 +59,7 @@ fn run_available_now(query: &mut Query, stop: &Stop, report: &mut dyn FnMut(&Pro
                     break;
                 }
             }
-            Step::Waiting => stop.wait(POLL_INTERVAL),
+            Step::Waiting => drop(stop.wait(POLL_INTERVAL)),
             Step::Idle | Step::Ended => break,
         }
     }
@@ -81,7 +83,7 @@ fn run_every(
             Step::Ended => break,
         };
         if !wait.is_zero() {
-            stop.wait(wait);
+            let _asked = stop.wait(wait);
         }
     }
     Ok(())

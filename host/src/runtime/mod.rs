@@ -42,7 +42,7 @@ mod testing;
 mod tests;
 
 pub use cache::CompileCache;
-pub use componentize::{ComponentizeError, componentize, imports};
+pub use componentize::{ComponentizeError, WORLD, componentize, componentize_with_adapter, imports};
 pub use engine::{Metering, Sandbox, TICK};
 pub use error::ComponentError;
 pub use limits::Limits;

@@ -1,0 +1,313 @@
+//! Other people's tools: programs of this machine, found on the path; and the few that we install into the cache.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::carried::{Files, write_files};
+use super::command::{self, Done, Stop};
+use super::error::ProjectError;
+use super::language::Language;
+use super::lock::lock;
+
+/// Whether tools may be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// They may.
+    Allowed,
+    /// They may not.
+    Offline,
+}
+
+/// Tells the author something while it goes on.
+pub type Tell = Box<dyn Fn(&str)>;
+
+/// What a build may use.
+pub struct Toolbox {
+    /// As the variable PATH.
+    pub path: OsString,
+    /// Where tools are installed. None: nowhere.
+    pub cache: Option<PathBuf>,
+    /// Whether they may be fetched.
+    pub network: Network,
+    /// Set when the author interrupts.
+    pub stop: Stop,
+    /// Tells the author what takes long.
+    pub tell: Tell,
+}
+
+/// A program that the author installs.
+pub(super) struct Program {
+    pub(super) language: Language,
+    /// Names it may have, best first.
+    pub(super) names: &'static [&'static str],
+    /// What asks for the version; the answer's first word that begins like a number, after these prefixes, is it.
+    pub(super) version_argument: &'static str,
+    /// Major and minor version that are needed at least.
+    pub(super) at_least: (u32, u32),
+    /// With its version, for people.
+    pub(super) what: &'static str,
+    /// How to get it.
+    pub(super) how: &'static str,
+}
+
+/// A program that was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    /// Major and minor.
+    pub(super) version: (u32, u32),
+    /// As it tells it.
+    pub(super) shown: String,
+}
+
+/// The commands that install a tool into a folder, one after the other.
+pub(super) type Install = Box<dyn Fn(&Path) -> Vec<Command>>;
+
+/// A tool that is installed into the cache.
+pub(super) struct Installed {
+    /// With its version, for people.
+    pub(super) what: String,
+    /// Name of its folder; another version has another one.
+    pub(super) folder: String,
+    /// Files that its commands find in the folder.
+    pub(super) files: Files,
+    /// How it gets there.
+    pub(super) install: Install,
+}
+
+impl Toolbox {
+    pub(super) fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// A program of the path, new enough.
+    ///
+    /// # Errors
+    /// There is none, or only older ones; with how to get it.
+    pub(super) fn find(&self, program: &Program) -> Result<Found, ProjectError> {
+        let mut too_old = None;
+        for name in program.names {
+            let Ok(path) = which::which_in(name, Some(&self.path), Path::new("/")) else { continue };
+            let done = self.run(Command::new(&path).arg(program.version_argument))?;
+            let Some((version, shown)) = version(&done.said()) else { continue };
+            if version >= program.at_least {
+                return Ok(Found { path, version, shown });
+            }
+            too_old.get_or_insert((path, shown));
+        }
+        let (language, what, how) = (program.language, program.what.to_owned(), program.how.to_owned());
+        Err(match too_old {
+            Some((program, found)) => ProjectError::ToolOutdated { language, what, program, found, how },
+            None => ProjectError::ToolMissing { language, what, how },
+        })
+    }
+
+    /// Where a tool would be installed, and whether it is.
+    pub(super) fn place(&self, tool: &Installed) -> Result<(PathBuf, bool), ProjectError> {
+        let cache = self.cache.as_ref().ok_or_else(|| ProjectError::NoCache { what: tool.what.clone() })?;
+        let place = cache.join("tools").join(&tool.folder);
+        let is_there = place.is_dir();
+        Ok((place, is_there))
+    }
+
+    /// The folder of an installed tool; the first time, it is installed, and the author told how.
+    ///
+    /// It is made beside its place, under a lock, and moved there when it is whole.
+    pub(super) fn installed(&self, tool: &Installed) -> Result<PathBuf, ProjectError> {
+        let (place, is_there) = self.place(tool)?;
+        if is_there {
+            return Ok(place);
+        }
+        let beside = |ending: &str| place.with_file_name(format!("{}{ending}", tool.folder));
+        let partial = beside(".partial");
+        if self.network == Network::Offline {
+            let commands = (tool.install)(&place);
+            let commands = commands.iter().map(command::shown).collect::<Vec<_>>().join(" && ");
+            let command = format!("tidemill build, which runs {commands}");
+            return Err(ProjectError::ToolOffline { what: tool.what.clone(), command });
+        }
+        let tools = place.parent().unwrap_or(&place);
+        fs::create_dir_all(tools).map_err(ProjectError::file(tools))?;
+        let _held = lock(&beside(".lock"), &self.stop)?;
+        if place.is_dir() {
+            return Ok(place);
+        }
+        // What an installation that was killed has left.
+        if partial.exists() {
+            fs::remove_dir_all(&partial).map_err(ProjectError::file(&partial))?;
+        }
+        fs::create_dir_all(&partial).map_err(ProjectError::file(&partial))?;
+        let made = write_files(&partial, &tool.files).and_then(|()| self.install(tool, &partial));
+        if made.is_err() {
+            drop(fs::remove_dir_all(&partial));
+        }
+        made?;
+        fs::rename(&partial, &place).map_err(ProjectError::file(&place))?;
+        Ok(place)
+    }
+
+    fn install(&self, tool: &Installed, partial: &Path) -> Result<(), ProjectError> {
+        (self.tell)(&format!("Installing {} into {}, once:", tool.what, partial.with_extension("").display()));
+        for mut command in (tool.install)(partial) {
+            let shown = command::shown(&command);
+            (self.tell)(&format!("  {shown}"));
+            let done = self.run(&mut command)?;
+            if !done.status.success() {
+                return Err(ProjectError::ToolInstall { what: tool.what.clone(), command: shown, output: done.said() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a program to its end, with the path of this toolbox.
+    pub(super) fn run(&self, command: &mut Command) -> Result<Done, ProjectError> {
+        command::run(command.env("PATH", &self.path), &self.stop)
+    }
+
+    /// A toolbox for unit tests: the machine's programs, nothing installed.
+    #[cfg(test)]
+    #[expect(clippy::disallowed_methods, reason = "a test runs with the path it was started with")]
+    pub(super) fn for_tests() -> Self {
+        Self {
+            path: std::env::var("PATH").unwrap().into(),
+            cache: None,
+            network: Network::Offline,
+            stop: Stop::default(),
+            tell: Box::new(|_| ()),
+        }
+    }
+}
+
+/// The first version in a text: `v20.20.2`, `go version go1.26.8 linux/amd64`, `Python 3.11.7`.
+fn version(text: &str) -> Option<((u32, u32), String)> {
+    text.split_whitespace().find_map(|word| {
+        let numbers = word.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let mut parts = numbers.split(|c: char| !c.is_ascii_digit());
+        let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(((major, minor), numbers.to_owned()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::os::unix::fs::PermissionsExt;
+    use std::rc::Rc;
+
+    use super::*;
+
+    const NODE: Program = Program {
+        language: Language::JavaScript,
+        names: &["node"],
+        version_argument: "--version",
+        at_least: (20, 0),
+        what: "Node.js 20 or later",
+        how: "Get it.",
+    };
+
+    fn program_that_says(folder: &Path, name: &str, words: &str) {
+        let path = folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\necho '{words}'\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn toolbox(path: &Path, network: Network) -> Toolbox {
+        Toolbox {
+            path: path.into(),
+            cache: Some(path.join("cache")),
+            network,
+            stop: Stop::default(),
+            tell: Box::new(|_| ()),
+        }
+    }
+
+    #[test]
+    fn versions_are_read_as_tools_tell_them() {
+        for (said, expected) in [
+            ("v20.20.2", (20, 20)),
+            ("go version go1.26.8 linux/amd64", (1, 26)),
+            ("Python 3.9.2", (3, 9)),
+            ("cargo 1.95.0 (f2d3ce0bd 2026-03-21)", (1, 95)),
+            ("go version go1.25rc1 linux/amd64", (1, 25)),
+        ] {
+            assert_eq!(version(said).unwrap().0, expected, "{said}");
+        }
+        assert!(version("no version here").is_none());
+    }
+
+    #[test]
+    fn a_program_is_missing_outdated_or_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = toolbox(folder.path(), Network::Offline);
+        assert_eq!(tools.find(&NODE).unwrap_err().code(), "TOOL_MISSING");
+
+        program_that_says(folder.path(), "node", "v18.19.0");
+        let error = tools.find(&NODE).unwrap_err();
+        assert_eq!(error.code(), "TOOL_OUTDATED");
+        assert!(error.to_string().contains("18.19.0") && error.to_string().contains("Get it."), "{error}");
+
+        program_that_says(folder.path(), "node", "v20.1.0");
+        assert_eq!(tools.find(&NODE).unwrap().version, (20, 1));
+    }
+
+    /// A tool that is installed by a shell in its folder.
+    fn tool(script: &'static str) -> Installed {
+        let install = move |place: &Path| {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", script]).current_dir(place);
+            vec![command]
+        };
+        Installed {
+            what: "the tool 1.2".to_owned(),
+            folder: "tool-1.2".to_owned(),
+            files: Files::from([("list".into(), b"x\n".to_vec())]),
+            install: Box::new(install),
+        }
+    }
+
+    #[test]
+    fn a_tool_is_installed_once_and_the_command_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let teller = Rc::clone(&told);
+        let mut tools = toolbox(folder.path(), Network::Allowed);
+        tools.tell = Box::new(move |line| teller.borrow_mut().push(line.to_owned()));
+        let tool = tool("read -r line < list; echo $line >> made");
+
+        let place = tools.installed(&tool).unwrap();
+        assert_eq!(tools.installed(&tool).unwrap(), place);
+
+        assert_eq!(fs::read_to_string(place.join("made")).unwrap(), "x\n");
+        assert!(told.borrow()[0].contains("the tool 1.2"));
+        assert!(told.borrow()[1].contains("/bin/sh -c"), "{:?}", told.borrow());
+        assert_eq!(told.borrow().len(), 2);
+    }
+
+    #[test]
+    fn half_a_tool_is_never_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = toolbox(folder.path(), Network::Allowed);
+        let error = tools.installed(&tool(": > half; echo no such package; exit 1")).unwrap_err();
+        assert_eq!(error.code(), "TOOL_INSTALL_FAILED");
+        assert!(error.to_string().contains("no such package"), "{error}");
+
+        // A killed installation leaves its folder beside the place.
+        let left = folder.path().join("cache/tools/tool-1.2.partial");
+        fs::create_dir_all(&left).unwrap();
+        fs::write(left.join("half"), "x").unwrap();
+        let place = tools.installed(&tool(": > whole")).unwrap();
+        assert!(place.join("whole").exists() && !place.join("half").exists());
+    }
+
+    #[test]
+    fn offline_nothing_is_fetched_and_the_command_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = toolbox(folder.path(), Network::Offline);
+        let error = tools.installed(&tool(": > made")).unwrap_err();
+        assert_eq!(error.code(), "TOOL_OFFLINE");
+        assert!(error.to_string().contains("/bin/sh -c"), "{error}");
+        assert!(!folder.path().join("cache").exists());
+    }
+}
