@@ -95,10 +95,10 @@ type StateOption func(*stateSettings) error
 type stateSettings struct{ ttlMs uint64 }
 
 // TTL lets a value, an element of a list or an entry of a map expire so long after it was written, each on its own, in
-// processing time. It counts milliseconds.
+// processing time. It counts milliseconds; zero is never.
 func TTL(ttl time.Duration) StateOption {
 	return func(settings *stateSettings) error {
-		if ttl < time.Millisecond {
+		if ttl != 0 && ttl < time.Millisecond {
 			return &Error{Code: contract.TTLNotPositive, Message: fmt.Sprintf("a TTL of %v: it is at least a millisecond", ttl)}
 		}
 		settings.ttlMs = uint64(ttl.Milliseconds())
