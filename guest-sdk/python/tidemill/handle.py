@@ -54,7 +54,7 @@ class StatefulProcessorHandle:
         self._in_init = True
 
     def getValueState(self, stateName: str, schema: Schema, ttlDurationMs: int | None = None) -> ValueState:
-        """Makes a value state. With a TTL its value expires so many milliseconds after it was written."""
+        """Makes a value state. With a TTL its value expires so many milliseconds after it was written; 0 is never."""
         value = _stored(schema)
         ttl_ms = self._check("getValueState", stateName, ttlDurationMs)
         variable = self._session.host.get_value_state(stateName, value.columns(), ttl_ms)
@@ -126,9 +126,9 @@ class StatefulProcessorHandle:
             raise Fault(INVALID_ARGUMENT, f"`{operation}`: the name of a state variable is a str, not {name!r}")
         if ttl_ms is None:
             return None
-        if not isinstance(ttl_ms, int) or not 0 < ttl_ms < 1 << 64:
-            raise Fault(INVALID_TTL, f"`{operation}` of `{name}`: a TTL is a positive int of milliseconds, not {ttl_ms!r}")
-        return int(ttl_ms)
+        if not isinstance(ttl_ms, int) or not 0 <= ttl_ms < 1 << 64:
+            raise Fault(INVALID_TTL, f"`{operation}` of `{name}`: a TTL is an int of milliseconds, not {ttl_ms!r}")
+        return int(ttl_ms) or None
 
 
 def _stored(schema: Schema) -> StructType:
