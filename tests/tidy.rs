@@ -137,9 +137,12 @@ fn every_example_has_what_an_example_needs() {
         if !example.is_dir() {
             continue;
         }
-        for part in ["README.md", "query.toml", "input", "expected", "cases", "rust/Cargo.toml"] {
+        for part in ["README.md", "query.toml", "input", "expected", "cases"] {
             assert!(example.join(part).exists(), "{} lacks {part}", example.display());
         }
+        let projects = ["rust/Cargo.toml", "python/pyproject.toml", "js/package.json", "ts/package.json", "go/go.mod"];
+        let has_processor = projects.iter().any(|project| example.join(project).exists());
+        assert!(has_processor, "{} has no processor in any language", example.display());
     }
 }
 
