@@ -1,0 +1,23 @@
+"""One module per program. All emit rows of a key, what happened, and what came of it as Python prints it."""
+
+from .crud import Crud
+from .event import EventTime
+from .evolution import Evolution
+from .initial import WithInitialState
+from .keys import Keys
+from .misuse import Misuse
+from .restart import Restart
+from .timers import ProcessingTime
+from .ttl import Ttl
+
+PROGRAMS = {
+    "crud": Crud,
+    "ttl": Ttl,
+    "timers": ProcessingTime,
+    "event": EventTime,
+    "initial": WithInitialState,
+    "keys": Keys,
+    "misuse": Misuse,
+    "evolution": Evolution,
+    "restart": Restart,
+}
