@@ -1,4 +1,7 @@
 // Bytes with a view for each width. Places are counted in words of 4 bytes; packed rows begin at even ones.
+//
+// Invariant of a buffer that is written: it is zero behind what was written. So what is zero in a row (most of its words)
+// costs nothing, and whoever gives up half way through a row has to wipe it.
 
 import { INVALID_ROW, ProcessorError } from "./errors.js";
 
@@ -39,43 +42,46 @@ export class Buffer {
     this.#view(grown);
   }
 
+  /** Begins anew. */
+  clear() {
+    this.u8.fill(0, 0, this.end << 2);
+    this.end = 0;
+  }
+
+  /** Gives up what was begun behind `end`. */
+  discard() {
+    this.u8.fill(0, this.end << 2);
+  }
+
   /** What has been written. */
   written() {
     return this.u8.subarray(0, this.end << 2);
   }
 
-  /** Writes text at word `at`, padded with zeros, and its length in bytes at word `length`; answers where it ends. */
+  /** Writes text at word `at`, and its length in bytes at word `length`; answers where it ends, padded. */
   putText(at, length, text) {
-    const units = text.length;
     const start = at << 2;
+    const units = text.length;
     if (start + UTF8_PER_UNIT_MAX * units + 8 > this.capacity) this.reserve(start + UTF8_PER_UNIT_MAX * units + 8);
-    const { i32 } = this;
-    // The padding, if every unit is a byte.
-    const last = at + ((units >> 3) << 1);
-    i32[last] = 0;
-    i32[last + 1] = 0;
     const bytes = encoder.encodeInto(text, this.u8.subarray(start)).written;
-    i32[length] = bytes;
-    if (bytes !== units) this.#padText(start + bytes, text);
+    this.i32[length] = bytes;
+    if (bytes !== units) checkUnits(text);
     return at + (((bytes + 7) >> 3) << 1);
   }
 
-  #padText(end, text) {
-    this.u8.fill(0, end, (end + 7) & ~7);
-    if (!text.isWellFormed()) {
-      throw new ProcessorError(INVALID_ROW, "a text has half a surrogate pair, which UTF-8 cannot hold; `toWellFormed()` replaces it");
-    }
-  }
-
-  /** Writes bytes at word `at`, padded with zeros, and their length at word `length`; answers where they end. */
+  /** Writes bytes at word `at`, and their length at word `length`; answers where they end, padded. */
   putBytes(at, length, bytes) {
     const start = at << 2;
-    const end = start + bytes.length;
-    const aligned = (end + 7) & ~7;
+    const aligned = (start + bytes.length + 7) & ~7;
     this.reserve(aligned);
     this.u8.set(bytes, start);
-    this.u8.fill(0, end, aligned);
     this.i32[length] = bytes.length;
     return aligned >> 2;
   }
+}
+
+/** Text of other characters than ASCII has to be whole: half of a surrogate pair has no UTF-8. */
+function checkUnits(text) {
+  if (text.isWellFormed()) return;
+  throw new ProcessorError(INVALID_ROW, "a text has half a surrogate pair, which UTF-8 cannot hold; `toWellFormed()` replaces it");
 }

@@ -6,7 +6,7 @@ import { parseSchema, printColumns } from "./ddl.js";
 import { INITIAL_STATE_NOT_HANDLED, INVALID_OUTPUT, ProcessorError } from "./errors.js";
 import { wantedColumns } from "./export.js";
 import { Handle } from "./handle.js";
-import { APPLY_AT_WORDS, EMIT, NO_VARIABLE } from "./ops.js";
+import { APPLY_AT_WORDS } from "./ops.js";
 import { NO_GROUP, Session } from "./session.js";
 import { Timers } from "./timers.js";
 
@@ -66,21 +66,25 @@ export class Instance {
 
   handleInputRows(time) {
     const processor = this.#processor;
-    const timers = new Timers(this.#session, time);
-    this.#session.walk(this.#key.read, this.#input.readAll, (key, rows) => {
-      this.#emitAll(processor.handleInputRows(key, rows, timers), "handleInputRows");
+    const session = this.#session;
+    const timers = new Timers(session, time);
+    const { emit } = this.#definition.output;
+    session.walk(this.#key.read, this.#input.readAll, (key, rows) => {
+      emitAll(processor.handleInputRows(key, rows, timers), session, emit, "handleInputRows");
     });
   }
 
   handleExpiredTimer(time) {
     const processor = this.#processor;
-    const timers = new Timers(this.#session, time);
+    const session = this.#session;
+    const timers = new Timers(session, time);
+    const { emit } = this.#definition.output;
     const handles = typeof processor.handleExpiredTimer === "function";
-    this.#session.walk(this.#key.read, EXPIRY.readAll, (key, expiries) => {
+    session.walk(this.#key.read, EXPIRY.readAll, (key, expiries) => {
       timers.beginGroup();
       for (const expiry of expiries) {
         if (!handles || !timers.beginFiring(expiry)) continue;
-        this.#emitAll(processor.handleExpiredTimer(key, timers, this.#session.time(expiry)), "handleExpiredTimer");
+        emitAll(processor.handleExpiredTimer(key, timers, session.time(expiry)), session, emit, "handleExpiredTimer");
         timers.endFiring();
       }
     });
@@ -89,38 +93,36 @@ export class Instance {
   close() {
     if (typeof this.#processor.close === "function") nothing(this.#processor.close(), "close");
   }
+}
 
-  /** Emits what a handler answered: an array of rows, an iterable, or nothing. */
-  #emitAll(rows, handler) {
-    if (Array.isArray(rows)) {
-      for (let at = 0; at < rows.length; at += 1) this.#emit(rows[at]);
-    } else if (rows !== undefined && rows !== null) {
-      if (typeof rows !== "object" || typeof rows[Symbol.iterator] !== "function") {
-        throw new ProcessorError(INVALID_OUTPUT, `${handler} answers an array of rows, an iterable of them (such as a generator) or nothing, not ${answered(rows)}`);
-      }
-      this.#emitEach(rows[Symbol.iterator]());
+/** Emits what a handler answered: an array of rows, an iterable, or nothing. */
+function emitAll(rows, session, emit, handler) {
+  if (rows === undefined) return;
+  const { ops, group } = session;
+  if (Array.isArray(rows)) {
+    for (let at = 0, count = rows.length; at < count; at += 1) {
+      if (ops.end >= APPLY_AT_WORDS) session.apply();
+      emit(ops, group, rows[at]);
     }
+  } else if (typeof rows === "object" && typeof rows?.[Symbol.iterator] === "function") {
+    emitEach(rows[Symbol.iterator](), session, emit);
+  } else if (rows !== null) {
+    throw new ProcessorError(INVALID_OUTPUT, `${handler} answers an array of rows, an iterable of them (such as a generator) or nothing, not ${answered(rows)}`);
   }
+}
 
-  #emitEach(iterator) {
-    for (;;) {
-      const { done, value } = iterator.next();
-      if (done) return;
-      try {
-        this.#emit(value);
-      } catch (error) {
-        // So that its `finally` runs, as in a `for` loop.
-        iterator.return?.();
-        throw error;
-      }
+function emitEach(iterator, session, emit) {
+  for (;;) {
+    const { done, value } = iterator.next();
+    if (done) return;
+    try {
+      if (session.ops.end >= APPLY_AT_WORDS) session.apply();
+      emit(session.ops, session.group, value);
+    } catch (error) {
+      // So that its `finally` runs, as in a `for` loop.
+      iterator.return?.();
+      throw error;
     }
-  }
-
-  #emit(row) {
-    const session = this.#session;
-    const { ops } = session;
-    if (ops.end >= APPLY_AT_WORDS) session.apply();
-    this.#definition.output.putOp(ops, EMIT, NO_VARIABLE, session.group, row);
   }
 }
 

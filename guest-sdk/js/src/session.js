@@ -39,7 +39,8 @@ export class Session {
     this.at = 0;
     this.groupsLeft = 0;
     this.continues = false;
-    this.rowsLeft = 0;
+    /** Rows of a group that goes on, in the chunk in hand. */
+    this.rowsInChunk = 0;
     /** The value states that the chunk in hand carries values of, and the others. */
     this.prefetched = [];
     this.others = [];
@@ -51,26 +52,53 @@ export class Session {
    */
   walk(readKey, readAll, handle) {
     while (this.pull()) {
-      while (this.groupsLeft > 0) {
-        const { chunk } = this;
-        const key = readKey(chunk, this.at + GROUP_HEAD_WORDS);
-        const first = this.enterGroup();
-        const rows = [];
-        readAll(chunk, first, this.rowsLeft, rows);
-        if (this.continues) this.#handleStream(key, rows, readAll, handle);
-        else handle(key, rows);
-        if (this.fault !== undefined) throw this.fault;
-      }
+      while (this.groupsLeft > 0) this.#walkChunk(readKey, readAll, handle);
     }
     this.leaveGroup();
   }
 
+  /** Goes through the groups of the chunk in hand that are left. This is the path of every key: each step costs. */
+  #walkChunk(readKey, readAll, handle) {
+    const { chunk, prefetched, others } = this;
+    const { u32 } = chunk;
+    const [states, unknowns] = [prefetched.length, others.length];
+    for (let left = this.groupsLeft; left > 0; left -= 1) {
+      const head = this.at;
+      const keyAt = head + GROUP_HEAD_WORDS;
+      this.group = u32[head];
+      this.groupsLeft = left - 1;
+      this.at = keyAt + (u32[head + 4] >> 2);
+      let place = keyAt + (u32[head + 3] >> 2);
+      for (let number = 0; number < states; number += 1) {
+        const value = prefetched[number];
+        const present = u32[place + 1];
+        place += 2;
+        if (present === 1) {
+          value.view = chunk;
+          value.at = place;
+          place += u32[place - 2] >> 2;
+        } else {
+          value.at = present === 0 ? ABSENT : UNKNOWN;
+        }
+      }
+      for (let number = 0; number < unknowns; number += 1) others[number].at = UNKNOWN;
+      const key = readKey(chunk, keyAt);
+      const rows = readAll(chunk, place, u32[head + 2]);
+      if ((u32[head + 1] & CONTINUES) !== 0) return this.#handleStream(key, rows, readAll, handle);
+      handle(key, rows);
+      if (this.fault !== undefined) throw this.fault;
+    }
+  }
+
+  /** Handles a group that goes on in the next chunk. */
   #handleStream(key, rows, readAll, handle) {
+    this.continues = true;
     const stream = new RowStream(this, rows, readAll);
     handle(key, stream);
     stream.close();
     // What the handler left unread.
     while (this.continues) this.pullRest();
+    if (this.fault !== undefined) throw this.fault;
   }
 
   /** Pulls the next chunk. What is pending is applied first, since the groups of the chunk in hand end here. */
@@ -88,33 +116,21 @@ export class Session {
     return true;
   }
 
-  /** Pulls the chunk in which the group in hand goes on, and answers where its rows are. */
+  /** Pulls the chunk in which the group in hand goes on. Answers where its rows are, and sets how many. */
   pullRest() {
-    if (!this.pull() || (this.chunk.u32[this.at + 1] & CONTINUED) === 0) {
+    const isThere = this.pull();
+    const { at: head, prefetched } = this;
+    const { u32 } = this.chunk;
+    if (!isThere || (u32[head + 1] & CONTINUED) === 0) {
       throw new ProcessorError(CONTRACT_BROKEN, "the host announced more rows of a group than it sent");
     }
-    return this.enterGroup();
-  }
-
-  /** Takes the next group of the chunk in hand, and answers where its rows are. */
-  enterGroup() {
-    const { chunk, at, prefetched, others } = this;
-    const { u32 } = chunk;
-    this.group = u32[at];
-    this.continues = (u32[at + 1] & CONTINUES) !== 0;
-    this.rowsLeft = u32[at + 2];
+    this.continues = (u32[head + 1] & CONTINUES) !== 0;
     this.groupsLeft -= 1;
-    this.at = at + GROUP_HEAD_WORDS + (u32[at + 4] >> 2);
-    let place = at + GROUP_HEAD_WORDS + (u32[at + 3] >> 2);
-    for (let number = 0; number < prefetched.length; number += 1) {
-      const value = prefetched[number];
-      const present = u32[place + 1];
-      value.view = chunk;
-      value.at = present === 1 ? place + 2 : present === 0 ? ABSENT : UNKNOWN;
-      place += 2 + (u32[place] >> 2);
-    }
-    for (let number = 0; number < others.length; number += 1) others[number].at = UNKNOWN;
-    return place;
+    this.at = head + GROUP_HEAD_WORDS + (u32[head + 4] >> 2);
+    this.rowsInChunk = u32[head + 2];
+    for (const value of this.values) value.at = UNKNOWN;
+    // The values of a group that goes on are not sent again: each is a length of 0.
+    return head + GROUP_HEAD_WORDS + (u32[head + 3] >> 2) + 2 * prefetched.length;
   }
 
   leaveGroup() {
@@ -152,7 +168,7 @@ export class Session {
       }
       throw fault;
     } finally {
-      ops.end = 0;
+      ops.clear();
       this.generation += 1;
       for (const value of this.values) {
         if (value.view === ops && value.at >= 0) value.at = UNKNOWN;
@@ -194,9 +210,8 @@ class RowStream {
       const session = this.#session;
       if (session === undefined || !session.continues) return { done: true, value: undefined };
       const first = session.pullRest();
-      this.#rows = [];
+      this.#rows = this.#readAll(session.chunk, first, session.rowsInChunk);
       this.#at = 0;
-      this.#readAll(session.chunk, first, session.rowsLeft, this.#rows);
     }
     const value = this.#rows[this.#at];
     this.#at += 1;

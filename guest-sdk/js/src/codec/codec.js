@@ -5,6 +5,7 @@
 
 import { Buffer } from "../buffer.js";
 import { parseSchema } from "../ddl.js";
+import { EMIT, VALUE_PUT } from "../ops.js";
 import { Decimal, PlainDate, Timestamp } from "../types.js";
 import { ReaderCode } from "./reader.js";
 import * as values from "./values.js";
@@ -42,13 +43,16 @@ export class Codec {
     this.#bigint = bigint;
 
     const writer = new WriterCode({ keyed: false });
-    const op = writer.op(schema);
-    const row = writer.row(schema);
-    const written = compiled(writer.functions, { op, row });
-    /** (buffer, op, variable, group, row): adds an op whose payload is the row. */
-    this.putOp = written.op;
-    /** (buffer, at, row) => end */
-    this.write = written.row;
+    const putValue = writer.op(schema, VALUE_PUT, { hasVariable: true });
+    const emit = writer.op(schema, EMIT, { hasVariable: false });
+    const write = writer.row(schema);
+    const writers = compiled(writer.functions, { putValue, emit, write });
+    /** (buffer, variable, group, row): adds an op that puts the row into a value state. */
+    this.putValue = writers.putValue;
+    /** (buffer, group, row): adds an op that emits the row. */
+    this.emit = writers.emit;
+    /** (buffer, at, row) => end. Where it throws, the buffer has to be wiped from there. */
+    this.write = writers.write;
 
     const reader = new ReaderCode({ bigint });
     const read = reader.row(schema);
@@ -56,7 +60,7 @@ export class Codec {
     const readers = compiled(reader.functions, { read, rows });
     /** (buffer, at) => row */
     this.read = readers.read;
-    /** (buffer, at, count, rows) => end: pushes rows that have their lengths before them. */
+    /** (buffer, at, count) => rows, that have their lengths before them */
     this.readAll = readers.rows;
   }
 

@@ -20,21 +20,26 @@ export class ReaderCode {
     return this.#define("row", "b, r", `return ${nulls.join(" | ")} ? ${withNulls}(b, r) : ${whole};`);
   }
 
-  /** A function `(b, at, count, rows)` that pushes rows with their lengths before them, and answers where they end. */
+  /** A function `(b, r, count)` that reads rows with their lengths before them. */
   rows(schema) {
     const { columns, single } = schema;
     const whole = this.#rowValue(columns, single, "", false);
     const nulls = nullWords(columns);
     const value = nulls.length === 0 ? whole : `${nulls.join(" | ")} ? ${this.row(schema)}(b, r) : ${whole}`;
-    return this.#define("rows", "b, at, count, rows", `
-      let r = at;
+    // Most groups have one row, and a loop costs as much as that.
+    return this.#define("rows", "b, r, count", `
+      if (count === 1) {
+        r += 2;
+        return [${value}];
+      }
+      const rows = [];
       for (let row = 0; row < count; row += 1) {
         const words = u32[r] >> 2;
         r += 2;
         rows.push(${value});
         r += words;
       }
-      return r;`);
+      return rows;`);
   }
 
   #rowValue(columns, single, path, withNulls) {

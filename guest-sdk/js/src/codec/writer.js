@@ -1,6 +1,6 @@
 // Writes the code that packs rows, with each value checked: one function per schema, in which the place of every column is
 // a constant. Layout: `wit/README.md`, "Packed rows". In the code, `b` is a Buffer, `r` the word where a row begins, `e`
-// where what is written so far ends.
+// where what is written so far ends. What is zero is not written: behind what was written, a Buffer is zero.
 
 import { access, bitmapWords, next } from "./layout.js";
 import { SLOT_DECIMAL_DIGITS } from "./values.js";
@@ -16,26 +16,29 @@ export class WriterCode {
 
   /** A function `(b, r, x)` that packs the row x at word r and answers where it ends. */
   row(schema, path = "") {
-    return this.#define("row", "b, r, x", `${this.rowBody(schema, path)} return e;`);
+    return this.#define("row", "b, r, x", `${this.#rowBody(schema, path)} return e;`);
   }
 
-  /** A function `(b, op, variable, group, x)` that adds an op whose payload is the row x. */
-  op(schema) {
-    return this.#define("op", "b, op, variable, group, x", `
+  /** A function `(b, variable, group, x)` that adds an op whose payload is the row x; `(b, group, x)` where it has no variable. */
+  op(schema, op, { hasVariable }) {
+    return this.#define("op", `b, ${hasVariable ? "variable, " : ""}group, x`, `
       const head = b.end, r = head + 4;
-      ${this.rowBody(schema)}
-      i32[head] = op;
-      i32[head + 1] = variable;
-      i32[head + 2] = group;
-      i32[head + 3] = (e - r) << 2;
-      b.end = e;`);
+      try {
+        ${this.#rowBody(schema, "")}
+        i32[head] = ${op};
+        ${hasVariable ? "i32[head + 1] = variable;" : ""}
+        i32[head + 2] = group;
+        i32[head + 3] = (e - r) << 2;
+        b.end = e;
+      } catch (error) {
+        b.discard();
+        throw error;
+      }`);
   }
 
   /** Packs the row `x` at word `r`; leaves `e` behind it, and `i32` valid. */
-  rowBody({ columns, single }, path = "") {
+  #rowBody({ columns, single }, path) {
     const bitmap = bitmapWords(columns.length);
-    const fixed = 2 * (bitmap + columns.length);
-    const clear = Array.from({ length: 2 * bitmap }, (_, word) => `i32[r + ${word}] = 0;`).join(" ");
     const isRow = single ? "" : `if (typeof x !== "object" || x === null) notRow(x, ${JSON.stringify(path)});`;
     const written = columns.map((column, at) => {
       const place = path === "" ? column.name : `${path}.${column.name}`;
@@ -44,10 +47,9 @@ export class WriterCode {
         ${this.#value(column, setNull, `r + ${2 * (bitmap + at)}`, place)}`;
     });
     return `${isRow}
-      let e = r + ${fixed}, v;
+      let e = r + ${2 * (bitmap + columns.length)}, v;
       if ((e << 2) > b.capacity) b.reserve(e << 2);
       let { i32 } = b;
-      ${clear}
       ${written.join("\n")}`;
   }
 
@@ -55,7 +57,7 @@ export class WriterCode {
   #value({ type, nullable }, setNull, s, path) {
     const column = JSON.stringify(path);
     const isNull = nullable
-      ? `if (v === null) { ${setNull} i32[${s}] = 0; i32[${next(s)}] = 0; }`
+      ? `if (v === null) { ${setNull} }`
       : `if (v === null) nullFault(${column});`;
     const [test, write, otherwise] = this.#usual(type, s, path, column);
     return `if (${test}) { ${write} } else ${isNull} else ${otherwise}`;
@@ -67,16 +69,16 @@ export class WriterCode {
     const nested = (call) => part(`{ const start = e; e = ${call}; b.i32[${next(s)}] = (e - start) << 2; }`);
     const wrong = (what) => `wrong(v, ${column}, "${what}");`;
     switch (type.kind) {
-      case "boolean": return ["v === true || v === false", `i32[${s}] = v ? 1 : 0; i32[${next(s)}] = 0;`, wrong("BOOLEAN")];
+      case "boolean": return ["v === true || v === false", `if (v) i32[${s}] = 1;`, wrong("BOOLEAN")];
       case "tinyint": case "smallint": case "int": {
         const shift = 32 - INTEGER_BITS[type.kind];
         const cut = shift === 0 ? "v | 0" : `v << ${shift} >> ${shift}`;
-        return [`typeof v === "number" && v === (${cut})`, `i32[${s}] = v; i32[${next(s)}] = v >> 31;`, `notInteger(v, ${column}, "${type.kind.toUpperCase()}");`];
+        return [`typeof v === "number" && v === (${cut})`, `i32[${s}] = v; if (v < 0) i32[${next(s)}] = -1;`, `notInteger(v, ${column}, "${type.kind.toUpperCase()}");`];
       }
-      case "bigint": return [`typeof v === "number" && v === (v | 0)`, `i32[${s}] = v; i32[${next(s)}] = v >> 31;`, `putBigint(b, ${s}, v, ${column});`];
+      case "bigint": return [`typeof v === "number" && v === (v | 0)`, `i32[${s}] = v; if (v < 0) i32[${next(s)}] = -1;`, `putBigint(b, ${s}, v, ${column});`];
       case "float": return [`typeof v === "number"`, this.#double(s, `float(v, ${column})`), wrong("FLOAT")];
       case "double": return [`typeof v === "number"`, this.#double(s, "v"), wrong("DOUBLE")];
-      case "date": return ["v instanceof PlainDate", `i32[${s}] = v.days; i32[${next(s)}] = v.days >> 31;`, wrong("DATE (a PlainDate)")];
+      case "date": return ["v instanceof PlainDate", `i32[${s}] = v.days; if (v.days < 0) i32[${next(s)}] = -1;`, wrong("DATE (a PlainDate)")];
       case "timestamp": return ["v instanceof Timestamp", `b.i64[${s} >> 1] = v.micros;`, `putTimestamp(b, ${s}, v, ${column});`];
       case "decimal": {
         const rest = `v, ${type.precision}, ${type.scale}, ${column}`;
@@ -96,7 +98,7 @@ export class WriterCode {
 
   #double(s, value) {
     const zero = this.options.keyed ? " + 0" : "";
-    return `if (v === v) b.f64[${s} >> 1] = ${value}${zero}; else { i32[${s}] = 0; i32[${next(s)}] = NAN_HIGH; }`;
+    return `if (v === v) b.f64[${s} >> 1] = ${value}${zero}; else i32[${next(s)}] = NAN_HIGH;`;
   }
 
   /** A function `(b, at, x)` that writes the part of an ARRAY and answers where it ends. */
@@ -107,8 +109,6 @@ export class WriterCode {
       b.reserve(e << 2);
       let { i32 } = b;
       i32[at] = count;
-      i32[at + 1] = 0;
-      for (let word = r; word < first; word += 1) i32[word] = 0;
       for (let n = 0; n < count; n += 1) {
         const s = first + 2 * n;
         v = x[n];
@@ -131,17 +131,14 @@ export class WriterCode {
       const entries = [];
       for (const [key, value] of x) {
         if (key === null) nullKey(${column});
+        scratch.u8.fill(0);
         const end = ${keyRow}(scratch, 0, key);
         entries.push({ key, value, packed: scratch.u8.slice(0, end << 2) });
       }
       entries.sort((left, right) => compareBytes(left.packed, right.packed) || sameKeys(${column}));
-      b.reserve(at + 6 << 2);
-      let { i32 } = b;
-      i32[at] = 0;
-      i32[at + 1] = 0;
       const middle = ${keys}(b, at + 6, entries.map((entry) => entry.key));
       const end = ${values}(b, middle, entries.map((entry) => entry.value));
-      ({ i32 } = b);
+      const { i32 } = b;
       i32[at + 2] = 24;
       i32[at + 3] = (middle - at - 6) << 2;
       i32[at + 4] = (middle - at) << 2;

@@ -75,17 +75,19 @@ export class ListState {
   #putPart(op, elements, first) {
     const { ops, group } = this.#session;
     const start = ops.end + HEAD_WORDS;
-    let end = start;
-    let at = first;
-    while (at < elements.length && end - start < APPLY_AT_WORDS) {
-      const element = elements[at];
-      if (element === undefined || element === null) throw new ProcessorError(NULL_VALUE, "an element of a list is null");
-      const row = end + 2;
-      const next = this.#codec.write(ops, row, element);
-      ops.i32[end] = (next - row) << 2;
-      ops.i32[end + 1] = 0;
-      end = next;
-      at += 1;
+    let [end, at] = [start, first];
+    try {
+      for (; at < elements.length && end - start < APPLY_AT_WORDS; at += 1) {
+        const element = elements[at];
+        if (element === undefined || element === null) throw new ProcessorError(NULL_VALUE, "an element of a list is null");
+        const row = end + 2;
+        const next = this.#codec.write(ops, row, element);
+        ops.i32[end] = (next - row) << 2;
+        end = next;
+      }
+    } catch (error) {
+      ops.discard();
+      throw error;
     }
     putHead(ops, op, this.#variable, group, end);
     return at;

@@ -60,14 +60,15 @@ export class MapState {
     this.#session.beforeWrite("mapState.set");
     if (value === undefined || value === null) throw new ProcessorError(NULL_VALUE, "`mapState.set` without a value; `delete` removes an entry");
     this.#checkKey(key);
-    const { ops, group } = this.#session;
-    const head = ops.end + HEAD_WORDS;
-    const keyAt = head + PUT_HEAD_WORDS;
-    const valueAt = this.#key.writeKey(ops, keyAt, key);
-    const end = this.#value.write(ops, valueAt, value);
-    ops.i32[head] = (valueAt - keyAt) << 2;
-    ops.i32[head + 1] = 0;
-    putHead(ops, MAP_PUT, this.#variable, group, end);
+    const { ops } = this.#session;
+    const keyAt = ops.end + HEAD_WORDS + PUT_HEAD_WORDS;
+    let valueAt;
+    this.#put(MAP_PUT, () => {
+      valueAt = this.#key.writeKey(ops, keyAt, key);
+      const end = this.#value.write(ops, valueAt, value);
+      ops.i32[keyAt - PUT_HEAD_WORDS] = (valueAt - keyAt) << 2;
+      return end;
+    });
     this.#pendingOfGroup().writes.set(this.#identity(key), valueAt);
     return this;
   }
@@ -75,9 +76,8 @@ export class MapState {
   delete(key) {
     this.#session.beforeWrite("mapState.delete");
     this.#checkKey(key);
-    const { ops, group } = this.#session;
-    const end = this.#key.writeKey(ops, ops.end + HEAD_WORDS, key);
-    putHead(ops, MAP_REMOVE, this.#variable, group, end);
+    const { ops } = this.#session;
+    this.#put(MAP_REMOVE, () => this.#key.writeKey(ops, ops.end + HEAD_WORDS, key));
     this.#pendingOfGroup().writes.set(this.#identity(key), REMOVED);
   }
 
@@ -105,6 +105,17 @@ export class MapState {
     return this.entries();
   }
 
+  /** Adds an op whose payload `write` packs; `write` answers where it ends. */
+  #put(op, write) {
+    const { ops, group } = this.#session;
+    try {
+      putHead(ops, op, this.#variable, group, write());
+    } catch (error) {
+      ops.discard();
+      throw error;
+    }
+  }
+
   /** The word of a pending value, REMOVED, or undefined where there is no pending write of the key. */
   #written(key) {
     const { writes } = this.#pendingOfGroup();
@@ -127,6 +138,7 @@ export class MapState {
   #packed(key) {
     this.#checkKey(key);
     const { scratch } = this.#session;
+    scratch.u8.fill(0);
     return scratch.u8.subarray(0, this.#key.writeKey(scratch, 0, key) << 2);
   }
 
@@ -157,5 +169,8 @@ function identityOf({ schema, writeKey }) {
   }
   if (kind === "bigint") return (key) => (typeof key === "bigint" && Number.isSafeInteger(Number(key)) ? Number(key) : key);
   const scratch = Buffer.ofCapacity(256);
-  return (key) => String.fromCharCode(...scratch.u8.subarray(0, writeKey(scratch, 0, key) << 2));
+  return (key) => {
+    scratch.u8.fill(0);
+    return String.fromCharCode(...scratch.u8.subarray(0, writeKey(scratch, 0, key) << 2));
+  };
 }

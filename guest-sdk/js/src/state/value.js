@@ -5,7 +5,7 @@
 
 import { Buffer } from "../buffer.js";
 import { NULL_VALUE, ProcessorError } from "../errors.js";
-import { APPLY_AT_WORDS, CLEAR, HEAD_WORDS, putBare, VALUE_PUT } from "../ops.js";
+import { APPLY_AT_WORDS, CLEAR, HEAD_WORDS, putBare } from "../ops.js";
 
 /** In place of a word: there is no value. */
 export const ABSENT = -1;
@@ -17,7 +17,7 @@ export class ValueState {
     this.session = session;
     this.variable = variable;
     this.read = codec.stored().read;
-    this.putOp = codec.putOp;
+    this.putValue = codec.putValue;
     this.view = undefined;
     this.at = UNKNOWN;
     session.values[variable] = this;
@@ -41,7 +41,7 @@ export class ValueState {
     }
     if (group < 0 || ops.end >= APPLY_AT_WORDS) session.beforeWrite("valueState.update");
     const at = ops.end + HEAD_WORDS;
-    this.putOp(ops, VALUE_PUT, this.variable, group, value);
+    this.putValue(ops, this.variable, group, value);
     this.view = ops;
     this.at = at;
   }
