@@ -216,7 +216,7 @@ impl Worker for TallyWorker {
 
     fn close(self: Box<Self>) -> Result<Closed, OperatorError> {
         let Task { session, output, .. } = self.task;
-        Ok(Closed { session, output, input_digest: self.digest.digest128(), fuel: None })
+        Ok(Closed { session, output, input_digest: self.digest.digest128(), fuel: None, sandbox_bytes: 0 })
     }
 }
 

@@ -85,7 +85,7 @@ impl Worker for Counting {
     }
 
     fn close(self: Box<Self>) -> Result<Closed, OperatorError> {
-        Ok(Closed { session: self.session, output: self.output, input_digest: 0, fuel: None })
+        Ok(Closed { session: self.session, output: self.output, input_digest: 0, fuel: None, sandbox_bytes: 0 })
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Counted {
     pub times: Times,
     /// Fuel burnt, where it is metered.
     pub fuel: Option<u64>,
+    /// Memory that the sandbox gave the processor, at its most.
+    pub sandbox_bytes: u64,
     /// Variables whose state is dropped, by the batch as a whole.
     pub dropped_variables: u64,
 }
@@ -45,6 +47,7 @@ impl Counted {
         self.times.eviction += eviction;
         self.times.changes += changes;
         self.dropped_variables += other.dropped_variables;
+        self.sandbox_bytes += other.sandbox_bytes;
         self.fuel = other.fuel.map(|fuel| fuel + self.fuel.unwrap_or(0)).or(self.fuel);
     }
 }
@@ -57,7 +60,7 @@ pub(super) fn state_operator(
     counted: &Counted,
     store: StoreReport,
 ) -> StateOperator {
-    let Counted { state, times, fuel, dropped_variables } = counted;
+    let Counted { state, times, fuel, sandbox_bytes, dropped_variables } = counted;
     let with_ttl = |spec: &VariableSpec| spec.ttl_ms.is_some_and(|ttl_ms| ttl_ms > 0);
     let variables = |kind, ttl| {
         let like = |spec: &&VariableSpec| spec.kind == kind && with_ttl(spec) == ttl;
@@ -94,6 +97,7 @@ pub(super) fn state_operator(
             num_expired_timers: state.timers_expired,
             num_values_removed_due_to_ttl_expiry: state.ttl_values_removed,
             fuel: *fuel,
+            sandbox_memory_bytes: *sandbox_bytes,
             rocks: store.rocks,
         },
     }

@@ -208,6 +208,8 @@ pub struct Closed {
     pub input_digest: u128,
     /// Fuel burnt, where it is metered.
     pub fuel: Option<u64>,
+    /// Memory that the sandbox gave the processor, at its most; 0 for native code.
+    pub sandbox_bytes: u64,
 }
 
 /// Why a processor could not go on. Three kinds that are never mixed up: what the processor itself answered, a trap of

@@ -202,6 +202,7 @@ impl Pipeline {
             Runs::Processor => {
                 let closed = self.run_operator(work, key_groups.clone(), rows, session, &mut counted.times)?;
                 counted.fuel = closed.fuel;
+                counted.sandbox_bytes = closed.sandbox_bytes;
                 (closed.session, Some(closed.output), Some(closed.input_digest))
             }
         };

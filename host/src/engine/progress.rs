@@ -166,6 +166,8 @@ pub struct CustomMetrics {
     /// Fuel burnt, where it is metered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
+    /// Memory that the sandbox gave the processor, at its most, all workers together.
+    pub sandbox_memory_bytes: u64,
     /// The state store, if it is RocksDB and measured; in the first step's report for all.
     #[serde(flatten)]
     pub rocks: Option<RocksProgress>,

@@ -10,9 +10,11 @@ use super::declarations::Declarations;
 use super::engine::Metering;
 use super::failure::Refusal;
 use super::limits::{Limiter, Limits};
-use super::logging::Log;
+use super::logging::{Log, Origin};
+use super::processor::Ready;
+use super::random::Place;
 use super::wasi::Wasi;
-use crate::engine::operator::{OperatorPlan, Suspect, TimeMode};
+use crate::engine::operator::{OperatorPlan, QueryInfo, Suspect, TimeMode, TimerValues};
 use crate::engine::output::Output;
 use crate::record::{RowLayout, SchemaError, key_layout, row_to_json};
 use crate::state::{Cursor, GroupId, Session, VariableKind};
@@ -22,8 +24,10 @@ pub(super) struct Host {
     pub(super) limiter: Limiter,
     pub(super) meter: Meter,
     pub(super) log: Log,
-    pub(super) wasi: Wasi,
     pub(super) stage: Stage,
+    wasi: Wasi,
+    /// It has called an import.
+    asked: bool,
 }
 
 /// What the instance is for at the moment.
@@ -154,8 +158,58 @@ fn no_variable(number: u32) -> Refusal {
 }
 
 impl Host {
+    /// Of an instance that runs in a batch at this place and time.
+    pub(super) fn new(ready: &Ready, query: &QueryInfo, place: Place, time: TimerValues) -> Self {
+        let origin = Origin {
+            query_id: query.query_id.clone(),
+            step: query.step,
+            batch_id: place.batch_id,
+            key_group: place.key_group,
+        };
+        let stage = Stage::Init(Declarations::new(query.time_mode, ready.limits.schema_bytes));
+        Self::at(ready, origin, place, time.processing_time_ms, stage)
+    }
+
+    /// Of an instance that waits for its batch.
+    pub(super) fn of_no_batch(ready: &Ready) -> Self {
+        let origin = Origin { query_id: String::new(), step: 0, batch_id: 0, key_group: 0 };
+        let place = Place { query_seed: 0, batch_id: 0, step: 0, key_group: 0 };
+        Self::at(ready, origin, place, 0, Stage::Planned)
+    }
+
+    fn at(ready: &Ready, origin: Origin, place: Place, time_ms: i64, stage: Stage) -> Self {
+        let limits = &ready.limits;
+        let log = Log::new(origin, limits);
+        Self {
+            limiter: Limiter::new(limits),
+            meter: Meter::new(ready.sandbox.metering(), limits),
+            wasi: Wasi::new(time_ms, place, log.clone(), limits.wasi_resources),
+            log,
+            stage,
+            asked: false,
+        }
+    }
+
+    /// Takes the place of another, except for what the instance has used so far.
+    pub(super) fn replace(self, before: &mut Self) {
+        let Self { limiter, meter, .. } = std::mem::replace(before, self);
+        (before.limiter, before.meter) = (limiter, meter);
+    }
+
+    /// Whether the instance has called an import.
+    pub(super) fn has_asked(&self) -> bool {
+        self.asked
+    }
+
+    /// The virtual WASI, of which the guest wants something.
+    pub(super) fn wasi(&mut self) -> &mut Wasi {
+        self.asked = true;
+        &mut self.wasi
+    }
+
     /// The batch, in a phase that has groups.
     pub(super) fn batch(&mut self, operation: &str) -> Result<&mut Batch, Refusal> {
+        self.asked = true;
         match &mut self.stage {
             Stage::Batch(batch) if batch.phase != BatchPhase::Close => Ok(batch),
             Stage::Batch(_) => Err(Refusal::wrong_phase(operation, "close")),
@@ -332,7 +386,9 @@ fn settle_fuel(store: &mut StoreContextMut<'_, Host>) -> wasmtime::Result<()> {
 
 /// Charges the guest for a call of a host function that handles so many bytes.
 pub(super) fn charge(store: &mut StoreContextMut<'_, Host>, bytes: usize) -> wasmtime::Result<()> {
-    let meter = &mut store.data_mut().meter;
+    let host = store.data_mut();
+    host.asked = true;
+    let meter = &mut host.meter;
     let Some(left) = meter.host_calls_left.checked_sub(1) else {
         let max = meter.chunk_host_calls;
         let message =

@@ -1,4 +1,5 @@
-//! One instance of a component: made for one worker and one batch, asked for its plan, led through the phases, dropped.
+//! One instance of a component: made for one worker and one batch ([`Blank`]), asked for its plan ([`Instance`]), led
+//! through the phases ([`OpenInstance`]), dropped.
 //!
 //! An instance that trapped or failed is never called again.
 
@@ -6,44 +7,67 @@ use std::sync::Arc;
 
 use wasmtime::{AsContextMut, Store, StoreContextMut};
 
+use super::ahead::Ahead;
 use super::bindings::StatefulProcessor;
 use super::bindings::exports::tidemill::processor::handler::Guest;
 use super::bindings::tidemill::processor::types::Failure;
 use super::convert;
-use super::declarations::Declarations;
 use super::failure::{Refusal, at_key, guest_failure, report, trap};
-use super::host::{Batch, BatchPhase, Host, Meter, Stage, fuel_used, refill};
-use super::limits::{Limiter, Limits};
-use super::logging::{Log, Origin};
+use super::host::{Batch, BatchPhase, Host, Stage, fuel_used, refill};
 use super::processor::Ready;
 use super::random::Place;
-use super::wasi::Wasi;
 use crate::engine::operator::{Closed, GroupedRows, OperatorError, OperatorPlan, QueryInfo, Task, TimerValues, Worker};
 use crate::record::RowLayout;
+
+/// An instance of which no export has been called.
+pub(super) struct Blank {
+    store: Store<Host>,
+    exports: StatefulProcessor,
+}
+
+impl Blank {
+    /// Instantiates a component.
+    pub(super) fn make(ready: &Ready, host: Host) -> Result<Self, OperatorError> {
+        let mut store = Store::new(&ready.sandbox.engine, host);
+        store.limiter(|host| &mut host.limiter);
+        store.set_hostcall_fuel(ready.limits.host_call_bytes);
+        let instantiated = refill(&mut store.as_context_mut()).and_then(|()| ready.component.instantiate(&mut store));
+        let exports = instantiated.map_err(|error| report(error, "instantiation", store.data(), &ready.limits))?;
+        Ok(Self { store, exports })
+    }
+
+    /// Whether it has called an import already.
+    pub(super) fn has_asked(&self) -> bool {
+        self.store.data().has_asked()
+    }
+}
 
 /// An instance whose `init` has answered.
 pub(super) struct Instance {
     store: Store<Host>,
     exports: StatefulProcessor,
-    limits: Arc<Limits>,
+    ready: Arc<Ready>,
 }
 
 impl Instance {
-    /// Instantiates a component and runs `init`; the answer is its plan, checked against the query.
+    /// Takes an instance that was made ahead, or makes one, and runs `init`; the answer is its plan, checked against the
+    /// query.
     pub(super) fn start(
-        ready: &Ready,
+        ready: &Arc<Ready>,
         query: &QueryInfo,
         place: Place,
         time: TimerValues,
     ) -> Result<(Self, OperatorPlan), OperatorError> {
         let told = convert::query(query, place, time)?;
-        let mut store = Store::new(&ready.sandbox.engine, host(ready, query, place, time));
-        store.limiter(|host| &mut host.limiter);
-        store.set_hostcall_fuel(ready.limits.host_call_bytes);
-
-        let instantiated = refill(&mut store.as_context_mut()).and_then(|()| ready.component.instantiate(&mut store));
-        let exports = instantiated.map_err(|error| report(error, "instantiation", store.data(), &ready.limits))?;
-        let mut instance = Self { store, exports, limits: Arc::clone(&ready.limits) };
+        let host = Host::new(ready, query, place, time);
+        let Blank { store, exports } = match ready.ahead.take() {
+            Some(mut blank) => {
+                host.replace(blank.store.data_mut());
+                blank
+            }
+            None => Blank::make(ready, host)?,
+        };
+        let mut instance = Self { store, exports, ready: Arc::clone(ready) };
 
         let answer = instance.call("init", |handler, store| handler.call_init(store, &told))?;
         let (variables, dropped) = match std::mem::replace(&mut instance.store.data_mut().stage, Stage::Planned) {
@@ -63,7 +87,7 @@ impl Instance {
             );
             return Err(trap("init", "PLAN_CHANGED", message, String::new(), self.store.data()));
         }
-        let batch = Batch::new(now, task.query.time_mode, task.session, task.output, self.limits.open_cursors)
+        let batch = Batch::new(now, task.query.time_mode, task.session, task.output, self.ready.limits.open_cursors)
             .map_err(unfit)?;
         self.store.data_mut().stage = Stage::Batch(Box::new(batch));
         let initial_state = now.initial_state.as_ref().map(RowLayout::new);
@@ -88,7 +112,7 @@ impl Instance {
                 let at = at_key(of.and_then(|group| host.key_of(group)), host);
                 Err(guest_failure(export, &code, &message, &stack, at))
             }
-            Err(error) => Err(report(error, export, host, &self.limits)),
+            Err(error) => Err(report(error, export, host, &self.ready.limits)),
         }
     }
 
@@ -100,31 +124,13 @@ impl Instance {
     }
 }
 
-fn host(ready: &Ready, query: &QueryInfo, place: Place, time: TimerValues) -> Host {
-    let limits = &ready.limits;
-    let origin = Origin {
-        query_id: query.query_id.clone(),
-        step: query.step,
-        batch_id: place.batch_id,
-        key_group: place.key_group,
-    };
-    let log = Log::new(origin, limits);
-    Host {
-        limiter: Limiter::new(limits),
-        meter: Meter::new(ready.sandbox.metering(), limits),
-        wasi: Wasi::new(time.processing_time_ms, place, log.clone(), limits.wasi_resources),
-        log,
-        stage: Stage::Init(Declarations::new(query.time_mode, limits.schema_bytes)),
-    }
-}
-
 fn unfit(error: crate::record::SchemaError) -> OperatorError {
     OperatorError::Unfit { code: error.code(), message: error.to_string() }
 }
 
 /// A failure of the host before or after the guest ran; a limit of the state counts as the processor's.
 fn outside_of_guest(refusal: Refusal, export: &'static str, instance: &Instance) -> OperatorError {
-    report(refusal.into_trap(), export, instance.store.data(), &instance.limits)
+    report(refusal.into_trap(), export, instance.store.data(), &instance.ready.limits)
 }
 
 /// An instance in a batch. Gone after the first error.
@@ -205,13 +211,15 @@ impl Worker for OpenInstance {
         instance.batch()?.phase = BatchPhase::Close;
         instance.call(BatchPhase::Close.export(), |handler, store| handler.call_close(store))?;
         let fuel = fuel_used(&mut instance.store.as_context_mut());
-        let host = instance.store.into_data();
+        let Instance { store, ready, .. } = instance;
+        let host = store.into_data();
+        Ahead::wish(&ready);
         host.log.finish();
-        tracing::debug!(target: "processor", memory_bytes = host.limiter.memory_bytes(), fuel, "an instance is closed");
+        let sandbox_bytes = host.limiter.bytes() as u64;
         match host.stage {
             Stage::Batch(batch) => {
                 let input_digest = batch.feed.digest();
-                Ok(Closed { session: batch.session, output: batch.output, input_digest, fuel })
+                Ok(Closed { session: batch.session, output: batch.output, input_digest, fuel, sandbox_bytes })
             }
             _ => Err(OperatorError::Host("the batch is not open".into())),
         }

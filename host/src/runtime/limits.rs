@@ -94,6 +94,9 @@ impl Default for Limits {
     }
 }
 
+/// A pointer.
+const TABLE_ELEMENT_BYTES: usize = 8;
+
 impl Limits {
     /// The deadline of a chunk in epochs. One more than the division says, since the first tick may come at once.
     pub(super) fn chunk_epochs(&self) -> u64 {
@@ -112,6 +115,7 @@ pub(super) struct Limiter {
     instances_max: usize,
     memory_bytes: usize,
     granted_last: usize,
+    table_elements: usize,
     refused: Option<String>,
 }
 
@@ -125,6 +129,7 @@ impl Limiter {
             instances_max: limits.instances,
             memory_bytes: 0,
             granted_last: 0,
+            table_elements: 0,
             refused: None,
         }
     }
@@ -134,9 +139,9 @@ impl Limiter {
         self.refused.as_deref()
     }
 
-    /// Linear memory in use.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.memory_bytes
+    /// Linear memory and tables. Neither ever shrinks, so this is also the most that there was.
+    pub(super) fn bytes(&self) -> usize {
+        self.memory_bytes.saturating_add(self.table_elements.saturating_mul(TABLE_ELEMENT_BYTES))
     }
 }
 
@@ -166,15 +171,19 @@ impl ResourceLimiter for Limiter {
         Ok(())
     }
 
-    fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
-        let allowed = desired <= self.table_elements_max;
-        if !allowed {
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > self.table_elements_max {
             self.refused = Some(format!(
                 "it asked for a table of {desired} elements, it may have {}; raise limits.sandbox.table_elements",
                 self.table_elements_max
             ));
+            return Ok(false);
         }
-        Ok(allowed)
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        self.table_elements = self.table_elements.saturating_add(desired.saturating_sub(current));
+        Ok(true)
     }
 
     fn instances(&self) -> usize {
@@ -204,7 +213,17 @@ mod tests {
         assert!(limiter.memory_growing(0, 60, None).unwrap());
         assert!(limiter.memory_growing(0, 40, None).unwrap());
         assert!(!limiter.memory_growing(40, 41, None).unwrap());
-        assert_eq!(limiter.memory_bytes(), 100);
+        assert_eq!(limiter.bytes(), 100);
+    }
+
+    #[test]
+    fn tables_are_counted_with_what_they_have() {
+        let mut limiter = limiter(100);
+        assert!(limiter.memory_growing(0, 60, None).unwrap());
+        assert!(limiter.table_growing(0, 10, Some(20)).unwrap());
+        assert!(limiter.table_growing(10, 15, Some(20)).unwrap());
+        assert!(!limiter.table_growing(15, 21, Some(20)).unwrap());
+        assert_eq!(limiter.bytes(), 60 + 15 * TABLE_ELEMENT_BYTES);
     }
 
     #[test]
@@ -219,7 +238,7 @@ mod tests {
         let mut limiter = limiter(100);
         assert!(limiter.memory_growing(0, 60, None).unwrap());
         limiter.memory_grow_failed(wasmtime::Error::msg("no memory")).unwrap();
-        assert_eq!(limiter.memory_bytes(), 0);
+        assert_eq!(limiter.bytes(), 0);
     }
 
     #[test]
@@ -227,7 +246,7 @@ mod tests {
         let mut limiter = limiter(100);
         assert!(limiter.memory_growing(0, 60, None).unwrap());
         assert!(!limiter.memory_growing(60, 80, Some(70)).unwrap());
-        assert_eq!(limiter.memory_bytes(), 60);
+        assert_eq!(limiter.bytes(), 60);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //!
 //! This is the only module that names wasmtime. It knows nothing of sources, sinks, logs or checkpoints.
 
+mod ahead;
 mod bindings;
 mod cache;
 mod chunk;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use wasmtime::component::Component;
 
+use super::ahead::Ahead;
 use super::bindings::StatefulProcessorPre;
 use super::cache::{CompileCache, sha256_hex};
 use super::engine::Sandbox;
@@ -25,7 +26,7 @@ pub const COMPONENT_BYTES_MAX: u64 = 96 << 20;
 
 /// A component, compiled and linked.
 pub struct Processor {
-    ready: Ready,
+    pub(super) ready: Arc<Ready>,
     inspection: Inspection,
     bytes: Vec<u8>,
 }
@@ -34,7 +35,8 @@ pub struct Processor {
 pub(super) struct Ready {
     pub(super) sandbox: Sandbox,
     pub(super) component: StatefulProcessorPre<Host>,
-    pub(super) limits: Arc<Limits>,
+    pub(super) limits: Limits,
+    pub(super) ahead: Ahead,
 }
 
 /// What can be said of a component without running it.
@@ -103,7 +105,7 @@ impl Processor {
         let linked = linker.instantiate_pre(&component).map_err(mismatch)?;
         let component = StatefulProcessorPre::new(linked).map_err(mismatch)?;
         Ok(Self {
-            ready: Ready { sandbox: sandbox.clone(), component, limits: Arc::new(limits) },
+            ready: Arc::new(Ready { sandbox: sandbox.clone(), component, limits, ahead: Ahead::default() }),
             inspection: Inspection { digest, bytes: bytes.len() as u64, world_version, imports, exports },
             bytes: bytes.to_vec(),
         })
@@ -132,7 +134,9 @@ impl Operator for Processor {
     fn plan(&self, query: &QueryInfo) -> Result<OperatorPlan, OperatorError> {
         let place = Place { query_seed: query.seed, batch_id: 0, step: query.step, key_group: 0 };
         let time = TimerValues { processing_time_ms: 0, watermark_ms: 0 };
-        Instance::start(&self.ready, query, place, time).map(|(_, plan)| plan)
+        let (_, plan) = Instance::start(&self.ready, query, place, time)?;
+        Ahead::wish(&self.ready);
+        Ok(plan)
     }
 
     fn open(&self, task: Task) -> Result<Box<dyn Worker>, OperatorError> {

@@ -116,7 +116,7 @@ impl Wasi {
 
 impl WasiView for Host {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let Wasi { time_ms, place, context, table, .. } = &mut self.wasi;
+        let Wasi { time_ms, place, context, table, .. } = self.wasi();
         WasiCtxView { ctx: context.get_or_insert_with(|| context_of(*time_ms, *place)), table }
     }
 }
@@ -174,37 +174,38 @@ pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 fn add_poll(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     let mut poll = linker.instance("wasi:io/poll@0.2.12")?;
     poll.resource("pollable", ResourceType::host::<DynPollable>(), |mut store, rep| {
-        let wasi = &mut store.data_mut().wasi;
+        let wasi = store.data_mut().wasi();
         wasi.deadlines_ns.remove(&rep);
         sync::io::poll::HostPollable::drop(&mut wasi.table, Resource::new_own(rep))
     })?;
     poll.func_wrap(
         "[method]pollable.ready",
-        |store: StoreContextMut<'_, Host>, (pollable,): (Resource<DynPollable>,)| {
-            let wasi = &store.data().wasi;
+        |mut store: StoreContextMut<'_, Host>, (pollable,): (Resource<DynPollable>,)| {
+            let wasi = store.data_mut().wasi();
             Ok((wasi.ready_at(&pollable) <= wasi.now_ns,))
         },
     )?;
     poll.func_wrap(
         "[method]pollable.block",
         |mut store: StoreContextMut<'_, Host>, (pollable,): (Resource<DynPollable>,)| {
-            store.data_mut().wasi.poll(&[pollable]).map(drop)
+            store.data_mut().wasi().poll(&[pollable]).map(drop)
         },
     )?;
     poll.func_wrap("poll", |mut store: StoreContextMut<'_, Host>, (pollables,): (Vec<Resource<DynPollable>>,)| {
-        Ok((store.data_mut().wasi.poll(&pollables)?,))
+        Ok((store.data_mut().wasi().poll(&pollables)?,))
     })
 }
 
 fn add_monotonic_clock(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     let mut clock = linker.instance("wasi:clocks/monotonic-clock@0.2.12")?;
-    clock.func_wrap("now", |mut store: StoreContextMut<'_, Host>, (): ()| Ok((store.data_mut().wasi.read_clock(),)))?;
+    clock
+        .func_wrap("now", |mut store: StoreContextMut<'_, Host>, (): ()| Ok((store.data_mut().wasi().read_clock(),)))?;
     clock.func_wrap("resolution", |_: StoreContextMut<'_, Host>, (): ()| Ok((READING_NS,)))?;
     clock.func_wrap("subscribe-instant", |mut store: StoreContextMut<'_, Host>, (when_ns,): (u64,)| {
-        Ok((store.data_mut().wasi.wait_until(when_ns)?,))
+        Ok((store.data_mut().wasi().wait_until(when_ns)?,))
     })?;
     clock.func_wrap("subscribe-duration", |mut store: StoreContextMut<'_, Host>, (for_ns,): (u64,)| {
-        let wasi = &mut store.data_mut().wasi;
+        let wasi = store.data_mut().wasi();
         Ok((wasi.wait_until(wasi.now_ns.saturating_add(for_ns))?,))
     })
 }
@@ -213,12 +214,12 @@ fn add_printing(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker
         .instance("wasi:cli/stdout@0.2.12")?
         .func_wrap("get-stdout", |mut store: StoreContextMut<'_, Host>, (): ()| {
-            Ok((store.data_mut().wasi.print_stream(Stdio::Stdout)?,))
+            Ok((store.data_mut().wasi().print_stream(Stdio::Stdout)?,))
         })?;
     linker
         .instance("wasi:cli/stderr@0.2.12")?
         .func_wrap("get-stderr", |mut store: StoreContextMut<'_, Host>, (): ()| {
-            Ok((store.data_mut().wasi.print_stream(Stdio::Stderr)?,))
+            Ok((store.data_mut().wasi().print_stream(Stdio::Stderr)?,))
         })
 }
 
@@ -229,7 +230,7 @@ impl HasData for Table {
 }
 
 fn table(host: &mut Host) -> &mut ResourceTable {
-    &mut host.wasi.table
+    &mut host.wasi().table
 }
 
 /// What a pollable of the clock stands for in the table; the deadline itself is in [`Wasi::deadlines_ns`].
