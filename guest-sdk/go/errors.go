@@ -44,9 +44,8 @@ func failureOf(err error, inHand *contract.Group) *contract.Failure {
 		if coded.Code != "" {
 			failure.Code = coded.Code
 		}
-		if err == error(coded) {
-			failure.Message = coded.Message
-		}
+		// The host shows the code before the message.
+		failure.Message = strings.TrimPrefix(failure.Message, coded.Code+": ")
 		if coded.of != nil {
 			failure.Of = coded.of
 		}

@@ -17,8 +17,11 @@
   (global $random (mut i64) (i64.const 0))
   ;; Not 0 while cabi_realloc runs. A component must not call the host then.
   (global $paused (mut i64) (i64.const 0))
-  ;; Where the SDK keeps the group in hand and the text for $proc_exit; 0 until adapter_begin.
+  ;; Where the SDK keeps the group in hand and the text for $say_last_words; 0 until adapter_begin.
   (global $last_words (mut i64) (i64.const 0))
+
+  ;; Bytes that a dying program may still print on standard error; negative while it lives.
+  (global $last_bytes (mut i64) (i64.const -1))
 
   ;; --- for the SDK
 
@@ -92,42 +95,57 @@
 
   ;; Standard output and error go to the log of the host. There are no other files.
   (func (export "fd_write") (param $fd i32) (param $pieces i32) (param $count i32) (param $written i32) (result i32)
-    (local $sum i32)
+    (local $sum i32) (local $bytes i32) (local $length i32)
     (if (i32.gt_u (i32.sub (local.get $fd) (i32.const 1)) (i32.const 1)) (then (return (i32.const 8))))
     (block $done
       (loop $piece
         (br_if $done (i32.eqz (local.get $count)))
-        (if (i64.eqz (global.get $paused))
-          (then (call $write (i32.sub (local.get $fd) (i32.const 1))
-            (i32.load (local.get $pieces)) (i32.load offset=4 (local.get $pieces)))))
-        (local.set $sum (i32.add (local.get $sum) (i32.load offset=4 (local.get $pieces))))
+        (local.set $bytes (i32.load (local.get $pieces)))
+        (local.set $length (i32.load offset=4 (local.get $pieces)))
+        (if (i32.and (i64.eqz (global.get $paused)) (call $may_print (local.get $bytes) (local.get $length)))
+          (then (call $write (i32.sub (local.get $fd) (i32.const 1)) (local.get $bytes) (local.get $length))))
+        (local.set $sum (i32.add (local.get $sum) (local.get $length)))
         (local.set $pieces (i32.add (local.get $pieces) (i32.const 8)))
         (local.set $count (i32.sub (local.get $count) (i32.const 1)))
         (br $piece)))
     (i32.store (local.get $written) (local.get $sum))
     (i32.const 0))
 
-  ;; Go ends a program that it cannot go on with (no memory, a deadlock, a stack too deep), or the author does. It is a
-  ;; trap, which has no words, so the log names the group in hand: the host puts its key in the place of the number.
-  (func (export "proc_exit") (param $status i32)
+  ;; Go prints "fatal error: " before it dies of what no program can go on with (no memory, a deadlock), then the stack of
+  ;; the handler, and then those of its own goroutines, which would push the others out of the host's report.
+  (func $may_print (param $bytes i32) (param $length i32) (result i32)
+    (if (i32.ge_u (local.get $length) (i32.const 8))
+      (then (if (i64.eq (i64.load (local.get $bytes)) (i64.const 0x7265_206c_6174_6166))
+        (then
+          (global.set $last_bytes (i64.const 1000))
+          (call $say_last_words)))))
+    (if (i64.lt_s (global.get $last_bytes) (i64.const 0)) (then (return (i32.const 1))))
+    (global.set $last_bytes (i64.sub (global.get $last_bytes) (i64.extend_i32_u (local.get $length))))
+    (if (i64.lt_s (global.get $last_bytes) (i64.const 0)) (then (global.set $last_bytes (i64.const 0))))
+    (i64.ne (global.get $last_bytes) (i64.const 0)))
+
+  ;; The end of a program is a trap, which has no words, so the log names the group in hand before: the host puts its key
+  ;; in the place of the number.
+  (func $say_last_words
     (local $words i32) (local $group i32) (local $at i32)
     (local.set $words (i32.wrap_i64 (global.get $last_words)))
-    (if (i32.and (i32.ne (local.get $words) (i32.const 0)) (i64.eqz (global.get $paused)))
-      (then
-        (local.set $group (i32.load (local.get $words)))
-        (if (i32.ne (local.get $group) (i32.const -1))
-          (then
-            ;; The number, from its last digit, and what stands before it moved up to it.
-            (local.set $at (i32.add (local.get $words) (i32.const 33)))
-            (loop $digit
-              (local.set $at (i32.sub (local.get $at) (i32.const 1)))
-              (i32.store8 (local.get $at) (i32.add (i32.const 48) (i32.rem_u (local.get $group) (i32.const 10))))
-              (local.set $group (i32.div_u (local.get $group) (i32.const 10)))
-              (br_if $digit (local.get $group)))
-            (local.set $at (i32.sub (local.get $at) (i32.const 15)))
-            (memory.copy (local.get $at) (i32.add (local.get $words) (i32.const 8)) (i32.const 15))
-            (call $log (i32.const 4) (local.get $at)
-              (i32.sub (i32.add (i32.add (local.get $words) (i32.const 8)) (i32.load offset=4 (local.get $words))) (local.get $at)))))))
+    (if (i32.eqz (local.get $words)) (then (return)))
+    (local.set $group (i32.load (local.get $words)))
+    (if (i32.eq (local.get $group) (i32.const -1)) (then (return)))
+    ;; The number, from its last digit, and what stands before it moved up to it.
+    (local.set $at (i32.add (local.get $words) (i32.const 33)))
+    (loop $digit
+      (local.set $at (i32.sub (local.get $at) (i32.const 1)))
+      (i32.store8 (local.get $at) (i32.add (i32.const 48) (i32.rem_u (local.get $group) (i32.const 10))))
+      (local.set $group (i32.div_u (local.get $group) (i32.const 10)))
+      (br_if $digit (local.get $group)))
+    (local.set $at (i32.sub (local.get $at) (i32.const 15)))
+    (memory.copy (local.get $at) (i32.add (local.get $words) (i32.const 8)) (i32.const 15))
+    (call $log (i32.const 4) (local.get $at)
+      (i32.sub (i32.add (i32.add (local.get $words) (i32.const 8)) (i32.load offset=4 (local.get $words))) (local.get $at))))
+
+  (func (export "proc_exit") (param $status i32)
+    (if (i64.eqz (global.get $paused)) (then (call $say_last_words)))
     (unreachable))
 
   ;; --- no arguments, no environment

@@ -3,7 +3,6 @@
 package component
 
 import (
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -11,13 +10,9 @@ import (
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/contract"
 )
 
-const (
-	// A handler that recurses without end shall end as such, and not by taking all memory.
-	stackBytesMax = 64 << 20
-	nanosPerMilli = 1_000_000
-)
+const nanosPerMilli = 1_000_000
 
-// lastWords is what the adapter logs when the Go runtime ends the program; adapter.wat defines the layout.
+// lastWords is what the adapter logs when the program dies; adapter.wat defines the layout.
 var lastWords = struct {
 	inHand contract.Group
 	length uint32
@@ -25,13 +20,12 @@ var lastWords = struct {
 }{inHand: contract.NoGroup}
 
 func init() {
-	words := "panic in group " + "0000000000" + ": the Go runtime stopped the program; its own words are in the lines before"
+	words := "panic in group " + "0000000000" + ": the program ends itself, by os.Exit or because the Go runtime cannot go on"
 	lastWords.length = uint32(copy(lastWords.text[:], words))
 	contract.Log = func(level uint8, message string) {
 		m, length := textPointer(strings.ToValidUTF8(message, "\uFFFD"))
 		loggingLog(uint32(level), m, length)
 	}
-	debug.SetMaxStack(stackBytesMax)
 }
 
 var program contract.Program
@@ -87,6 +81,7 @@ func beginBatch(query contract.Query) {
 		}
 	}
 	adapterBegin(batchTimeMs*nanosPerMilli, seed, unsafe.Pointer(&lastWords))
+	seedRuntime(seed)
 }
 
 //go:wasmexport tidemill:processor/handler@0.1.0#handle-initial-state
