@@ -31,8 +31,9 @@ export class Session {
     this.generation = 1;
     /** Room for a row on its way to the host. */
     this.scratch = Buffer.ofCapacity(1024);
-    /** The value states, by variable. */
     this.values = [];
+    /** The same by variable: holes where a variable is no value state. */
+    this.valueByVariable = [];
     this.fault = undefined;
 
     this.chunk = undefined;
@@ -44,6 +45,11 @@ export class Session {
     /** The value states that the chunk in hand carries values of, and the others. */
     this.prefetched = [];
     this.others = [];
+  }
+
+  addValue(value) {
+    this.values.push(value);
+    this.valueByVariable[value.variable] = value;
   }
 
   /**
@@ -111,7 +117,7 @@ export class Session {
     const count = u32[1];
     this.groupsLeft = u32[0];
     this.at = CHUNK_HEAD_WORDS + ((count + 1) & ~1);
-    this.prefetched = Array.from({ length: count }, (_, at) => this.values[u32[CHUNK_HEAD_WORDS + at]]);
+    this.prefetched = Array.from({ length: count }, (_, at) => this.valueByVariable[u32[CHUNK_HEAD_WORDS + at]]);
     this.others = this.values.filter((value) => !this.prefetched.includes(value));
     return true;
   }

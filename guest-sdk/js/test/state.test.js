@@ -10,10 +10,10 @@ import { TestQuery } from "../testing.js";
 function processor(steps, options = {}) {
   class Steps {
     init(handle) {
-      this.value = handle.valueState("value", "n BIGINT", options);
-      this.other = handle.valueState("other", "STRING", options);
       this.list = handle.listState("list", "STRING", options);
+      this.value = handle.valueState("value", "n BIGINT", options);
       this.map = handle.mapState("map", "STRING", "BIGINT", options);
+      this.other = handle.valueState("other", "STRING", options);
       this.wide = handle.mapState("wide", "a STRING, b DOUBLE", "STRING", options);
     }
 

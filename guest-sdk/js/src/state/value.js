@@ -20,7 +20,7 @@ export class ValueState {
     this.putValue = codec.putValue;
     this.view = undefined;
     this.at = UNKNOWN;
-    session.values[variable] = this;
+    session.addValue(this);
   }
 
   get() {
