@@ -1,6 +1,6 @@
 //! Makes the table of the files that the program carries for projects: SDKs, world, templates.
 //!
-//! Tests, and what tools have left there, stay out.
+//! The SDKs' own tests, and what tools have left in any of these folders, stay out.
 
 #![allow(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
 
@@ -14,7 +14,10 @@ const CARRIED: [&str; 6] =
     ["guest-sdk/rust", "guest-sdk/python", "guest-sdk/js", "guest-sdk/go", "templates", "wit/world.wit"];
 
 /// Folders that are not.
-const LEFT_OUT: [&str; 8] = ["tests", "test", "target", "node_modules", "dist", "venv", "__pycache__", ".tidemill"];
+const LEFT_OUT: [&str; 5] = ["target", "node_modules", "dist", "__pycache__", ".tidemill"];
+
+/// Folders with tests of an SDK.
+const TESTS: [&str; 2] = ["tests", "test"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let host = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("no CARGO_MANIFEST_DIR")?);
@@ -37,11 +40,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn collect(place: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    if is_left_out(place) {
+        return Ok(());
+    }
     if place.is_file() {
-        if !place.to_string_lossy().ends_with("_test.go") {
-            files.push(place.to_owned());
-        }
-    } else if place.is_dir() && !LEFT_OUT.iter().any(|name| place.ends_with(name)) && !is_cache(place) {
+        files.push(place.to_owned());
+    } else if place.is_dir() {
         for entry in fs::read_dir(place)? {
             collect(&entry?.path(), files)?;
         }
@@ -49,8 +53,11 @@ fn collect(place: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
-/// `.mypy_cache`, `.pytest_cache`, `.venv` and the like.
-fn is_cache(folder: &Path) -> bool {
-    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    (name.starts_with('.') && (name.ends_with("_cache") || name == ".venv")) || name.ends_with(".egg-info")
+fn is_left_out(place: &Path) -> bool {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let of_an_sdk = place.components().any(|part| part.as_os_str() == "guest-sdk");
+    // `.mypy_cache`, `.venv` and the like
+    let of_tools =
+        (name.starts_with('.') && (name.ends_with("_cache") || name == ".venv")) || name.ends_with(".egg-info");
+    of_tools || LEFT_OUT.contains(&&*name) || (of_an_sdk && (TESTS.contains(&&*name) || name.ends_with("_test.go")))
 }

@@ -25,13 +25,14 @@ const MAY_USE: [(&str, &[&str]); 13] = [
 ];
 
 /// Crates that only some modules may name.
-const ONLY_IN: [(&str, &[&str]); 6] = [
+const ONLY_IN: [(&str, &[&str]); 7] = [
     ("wasmtime", &["runtime"]),
     ("rocksdb", &["state/rocks.rs", "state/rocks"]),
     ("parquet", &["connect"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("tokio", &["cli"]),
+    ("notify", &["cli/dev.rs"]),
 ];
 
 /// A file longer than this hides something.

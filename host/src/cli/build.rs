@@ -11,9 +11,10 @@ use super::Format;
 use super::inspect::{self, Inspected};
 use super::interrupt;
 use super::output::{self, Coded, note};
+use super::query_args::QUERY_FILE;
 use crate::config::Environment;
 use crate::engine::trigger::Stop;
-use crate::project::{self, Language, Network, Project, ProjectError, Toolbox};
+use crate::project::{Language, Network, PROFILE_DEFAULT, Project, ProjectError, Toolbox};
 use crate::runtime::componentize;
 
 /// Build a processor into a component
@@ -42,7 +43,7 @@ pub(super) struct BuildArgs {
 }
 
 /// How a project is built, for all commands that build one.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct ToolArgs {
     /// The language, for a folder with the manifests of several.
     #[arg(long, value_enum)]
@@ -52,9 +53,21 @@ pub(super) struct ToolArgs {
     #[arg(long)]
     offline: bool,
 
-    /// Cargo profile, for Rust.
-    #[arg(long, default_value = project::PROFILE_DEFAULT)]
-    profile: String,
+    /// Cargo profile, for Rust [default: release].
+    #[arg(long)]
+    profile: Option<String>,
+}
+
+impl ToolArgs {
+    /// The project of a folder.
+    pub(super) fn open(&self, folder: &Path) -> Result<Project, ProjectError> {
+        Project::open(folder, self.lang.map(Language::from))
+    }
+
+    /// The profile to build with.
+    pub(super) fn profile(&self) -> &str {
+        self.profile.as_deref().unwrap_or(PROFILE_DEFAULT)
+    }
 }
 
 /// A language, as it is named on the command line.
@@ -107,7 +120,10 @@ pub(super) fn run(args: &BuildArgs, format: Format, environment: &Environment) -
     };
     let inspected = inspected(&built, environment)?;
     output::result(&match format {
-        Format::Text => inspected.iter().map(inspect::text).collect::<anyhow::Result<Vec<_>>>()?.join("\n"),
+        Format::Text => {
+            let texts = inspected.into_iter().map(|one| inspect::text(&one.in_brief()));
+            texts.collect::<anyhow::Result<Vec<_>>>()?.join("\n")
+        }
         Format::Json => format!("{}\n", inspect::documents(&inspected)),
     })?;
     Ok(0)
@@ -134,18 +150,18 @@ fn component(args: &BuildArgs, tools: &Toolbox) -> Result<Option<Built>, Project
         write(&out, &component)?;
         return Ok(Some(Built { component: out, query: None }));
     }
-    let project = Project::open(&args.path, args.tools.lang.map(Language::from))?;
+    let project = args.tools.open(&args.path)?;
     if args.sdk_only {
         return project.refresh_sdk(tools).map(|()| None);
     }
-    build(&project, args.out.as_deref(), &args.tools.profile, tools).map(Some)
+    build(&project, args.out.as_deref(), args.tools.profile(), tools).map(Some)
 }
 
 /// A component that was built just now.
 pub(super) struct Built {
-    component: PathBuf,
+    pub(super) component: PathBuf,
     /// The query that the project is for, if it has one.
-    query: Option<PathBuf>,
+    pub(super) query: Option<PathBuf>,
 }
 
 /// Builds a project. `out`: where its component goes, if not to the usual place.
@@ -160,7 +176,7 @@ pub(super) fn build(
     write(&component, &bytes)?;
     // Beside the project, or above it where one query has processors in several languages.
     let queries = [Some(project.root()), project.root().parent()].into_iter().flatten();
-    let query = queries.map(|folder| folder.join("query.toml")).find(|file| file.is_file());
+    let query = queries.map(|folder| folder.join(QUERY_FILE)).find(|file| file.is_file());
     Ok(Built { component, query })
 }
 

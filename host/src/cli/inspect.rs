@@ -61,6 +61,25 @@ pub(super) struct Inspected {
     plan: Option<Arc<OperatorPlan>>,
 }
 
+impl Inspected {
+    /// With one line per imported package: the runtime of a language imports two dozen interfaces of WASI.
+    pub(super) fn in_brief(mut self) -> Self {
+        let mut packages: Vec<(String, Vec<String>)> = Vec::new();
+        for import in std::mem::take(&mut self.component.imports) {
+            let (name, version) = import.split_once('@').unwrap_or((&import, ""));
+            let (package, interface) = name.split_once('/').unwrap_or((name, ""));
+            let package = format!("{package}@{version}");
+            match packages.last_mut().filter(|(last, _)| *last == package) {
+                Some((_, interfaces)) => interfaces.push(interface.to_owned()),
+                None => packages.push((package, vec![interface.to_owned()])),
+            }
+        }
+        let brief = packages.into_iter().map(|(package, interfaces)| format!("{package}: {}", interfaces.join(", ")));
+        self.component.imports = brief.collect();
+        self
+    }
+}
+
 /// Runs the command.
 pub(super) fn run(args: &InspectArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
     if let Some(checkpoint) = &args.against {

@@ -2,10 +2,13 @@
 //! `output` and nowhere else.
 
 mod build;
+mod dev;
+mod doctor;
 mod fork;
 mod inspect;
 mod interrupt;
 mod listing;
+mod new;
 mod open;
 mod output;
 mod progress;
@@ -55,7 +58,10 @@ enum Format {
 enum Command {
     /// Run a processor over rows.
     Run(Box<run::RunArgs>),
+    New(new::NewArgs),
     Build(build::BuildArgs),
+    Dev(dev::DevArgs),
+    Doctor(doctor::DoctorArgs),
     Inspect(Box<inspect::InspectArgs>),
     State(state::StateArgs),
     Replay(Box<replay::ReplayArgs>),
@@ -86,6 +92,9 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::Rollback(args) => rollback::run(&args, format),
         Command::Fork(args) => fork::run(&args, format),
         Command::Test(args) => test::run(&args, format, environment),
+        Command::New(args) => new::run(&args, format, environment),
+        Command::Dev(args) => dev::run(&args, format, environment),
+        Command::Doctor(args) => doctor::run(&args, format, environment),
         Command::Build(args) => build::run(&args, format, environment),
     }
 }

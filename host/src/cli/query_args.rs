@@ -8,6 +8,9 @@ use toml::{Table, Value};
 use super::output::Coded;
 use crate::config::{ConfigError, QueryConfig};
 
+/// The query file of a project.
+pub(super) const QUERY_FILE: &str = "query.toml";
+
 /// A query.
 #[derive(Debug, Args)]
 pub(super) struct QueryArgs {
@@ -15,7 +18,7 @@ pub(super) struct QueryArgs {
     #[arg(value_name = "COMPONENT")]
     component: Option<PathBuf>,
 
-    /// A query file (TOML); flags win over it.
+    /// A query file (TOML); flags win over it. Default: query.toml, if it is there and no component is named.
     #[arg(short, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 
@@ -124,7 +127,10 @@ impl QueryArgs {
     /// The query file with the flags on top.
     pub(super) fn load(&self) -> anyhow::Result<QueryConfig> {
         let overrides = self.overrides().map_err(|error| Coded::wrap(error.code(), error))?;
-        QueryConfig::load(self.config.as_deref(), overrides).map_err(|error| Coded::wrap(error.code(), error))
+        let of_the_project = Path::new(QUERY_FILE);
+        let named = self.config.as_deref();
+        let file = named.or_else(|| (self.component.is_none() && of_the_project.is_file()).then_some(of_the_project));
+        QueryConfig::load(file, overrides).map_err(|error| Coded::wrap(error.code(), error))
     }
 
     fn overrides(&self) -> Result<Table, ConfigError> {

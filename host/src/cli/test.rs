@@ -38,6 +38,13 @@ pub(super) struct TestArgs {
     junit: Option<PathBuf>,
 }
 
+impl TestArgs {
+    /// All cases of a folder against a component.
+    pub(super) fn of(cases: PathBuf, component: PathBuf) -> Self {
+        Self { cases: vec![cases], component: Some(component), filter: None, update: false, junit: None }
+    }
+}
+
 const EXAMPLES: &str = "\
 A case is a .toml file: steps with what goes in (rows, time, a restart, a crash) and what must come out. Settings are those of
 query.toml beside the case or in the folder above. docs/testing.md tells more.

@@ -155,7 +155,10 @@ mod tests {
     fn is_gone(pid: &str) -> bool {
         std::thread::yield_now();
         let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        status.rsplit(')').next().is_none_or(|rest| rest.trim_start().is_empty() || rest.trim_start().starts_with(['Z', 'X']))
+        status
+            .rsplit(')')
+            .next()
+            .is_none_or(|rest| rest.trim_start().is_empty() || rest.trim_start().starts_with(['Z', 'X']))
     }
 
     #[test]

@@ -17,6 +17,20 @@ pub enum ProjectError {
         /// The path given.
         path: PathBuf,
     },
+    /// A project cannot have this name.
+    #[error(
+        "{name:?} cannot be the name of a project: it is the component's, the package's and the folder's, so take lower-case letters, digits and hyphens, a letter first, and no word of a language"
+    )]
+    NameInvalid {
+        /// The name given.
+        name: String,
+    },
+    /// There is something where the project would go.
+    #[error("{} is there already, and is not empty: take another name, or another folder", path.display())]
+    Exists {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Manifests of several languages.
     #[error("{} has a {} and a {}: say which counts with --lang", path.display(), manifests[0], manifests[1])]
     Ambiguous {
@@ -174,6 +188,8 @@ impl ProjectError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NothingThere { .. } => "BUILD_NOTHING_THERE",
+            Self::NameInvalid { .. } => "PROJECT_NAME_INVALID",
+            Self::Exists { .. } => "PROJECT_EXISTS",
             Self::Ambiguous { .. } => "BUILD_LANGUAGE_AMBIGUOUS",
             Self::Manifest { .. } => "BUILD_MANIFEST_INVALID",
             Self::SdkMissing { .. } => "SDK_MISSING",

@@ -2,18 +2,19 @@
 //! bundles the project and calls componentize-js.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::Project;
 use super::carried::Files;
 use super::error::ProjectError;
 use super::language::Language;
 use super::manifest::Manifest;
 use super::toolbox::{Found, Installed, Program, Toolbox};
+use super::{OWN_FOLDER, Project};
 
 /// What the pinned tools are, within the SDK: a package and its lock.
 const TOOLS: [&str; 2] = ["package.json", "package-lock.json"];
@@ -63,7 +64,8 @@ pub(super) fn manifest(text: &str) -> Result<Manifest, String> {
 pub(super) fn build(project: &Project, tools: &Toolbox) -> Result<Vec<u8>, ProjectError> {
     let node = tools.find(&NODE)?;
     let sdk = project.sdk()?;
-    let installed = tools.installed(&pinned_tools(sdk, tools)?)?;
+    let installed = tools.installed(&pinned_tools(pinned_by(sdk)?, &tools.find(&NPM)?))?;
+    link_tools(project, sdk, &installed)?;
     if project.root.join("tsconfig.json").is_file() {
         let mut tsc = Command::new(installed.join("node_modules/.bin/tsc"));
         run(project, tools, "tsc", tsc.args(["--noEmit", "--pretty", "false", "-p", "."]).current_dir(&project.root))?;
@@ -77,6 +79,16 @@ pub(super) fn build(project: &Project, tools: &Toolbox) -> Result<Vec<u8>, Proje
     fs::read(&out).map_err(ProjectError::file(out))
 }
 
+/// Lets the SDK in the project find the tools by itself: its `build/test.mjs` runs the author's tests with them.
+fn link_tools(project: &Project, sdk: &Path, installed: &Path) -> Result<(), ProjectError> {
+    let (link, target) = (sdk.join("tools/node_modules"), installed.join("node_modules"));
+    if !sdk.starts_with(project.root.join(OWN_FOLDER)) || fs::read_link(&link).is_ok_and(|place| place == target) {
+        return Ok(());
+    }
+    drop(fs::remove_file(&link));
+    symlink(target, &link).map_err(ProjectError::file(link))
+}
+
 fn run(project: &Project, tools: &Toolbox, tool: &'static str, command: &mut Command) -> Result<(), ProjectError> {
     let done = tools.run(command)?;
     if done.status.success() {
@@ -85,30 +97,31 @@ fn run(project: &Project, tools: &Toolbox, tool: &'static str, command: &mut Com
     Err(ProjectError::Compile { root: project.root.clone(), tool, output: done.said() })
 }
 
-/// The tools that the SDK pins. Their folder is named after what is pinned.
-pub(super) fn pinned_tools(sdk: &Path, tools: &Toolbox) -> Result<Installed, ProjectError> {
-    let npm = tools.find(&NPM)?;
-    let folder = sdk.join("tools");
-    let mut files = Files::new();
-    let mut digest = Sha256::new();
-    for name in TOOLS {
-        let path = folder.join(name);
-        let bytes = fs::read(&path).map_err(ProjectError::file(&path))?;
-        digest.update(&bytes);
-        files.insert(name.into(), bytes);
-    }
-    let digest = format!("{:x}", digest.finalize());
-    Ok(Installed {
-        what: "the tools for JavaScript (componentize-js, esbuild, typescript)".to_owned(),
+/// The tools that a package and its lock pin. Their folder is named after what is pinned.
+pub(super) fn pinned_tools(files: Files, npm: &Found) -> Installed {
+    let digest = files.values().fold(Sha256::new(), |digest, bytes| digest.chain_update(bytes)).finalize();
+    let digest = format!("{digest:x}");
+    let npm = npm.path.clone();
+    Installed {
+        what: "componentize-js, esbuild and typescript".to_owned(),
         folder: format!("js-{}", digest.get(..12).unwrap_or(&digest)),
         files,
         install: Box::new(move |place| vec![install(&npm, place)]),
-    })
+    }
+}
+
+fn pinned_by(sdk: &Path) -> Result<Files, ProjectError> {
+    let pinned = TOOLS.map(|name| {
+        let path = sdk.join("tools").join(name);
+        let bytes = fs::read(&path).map_err(ProjectError::file(&path))?;
+        Ok((PathBuf::from(name), bytes))
+    });
+    pinned.into_iter().collect()
 }
 
 /// Nothing that packages bring along is run, and nothing is told to a registry.
-fn install(npm: &Found, place: &Path) -> Command {
-    let mut command = Command::new(&npm.path);
+fn install(npm: &Path, place: &Path) -> Command {
+    let mut command = Command::new(npm);
     command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]).arg(place);
     command
 }

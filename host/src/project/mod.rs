@@ -6,7 +6,8 @@
 //! beside them, which has the same shape.
 //!
 //! Read in this order: [`language`], [`manifest`], [`sdk`], [`toolbox`] and [`command`] (other people's programs), then one
-//! file per language: [`rust`], [`python`], [`javascript`], [`go`].
+//! file per language: [`rust`], [`python`], [`javascript`], [`go`]. [`scaffold`] begins a project, [`checkup`] tells what is
+//! there to build one.
 //!
 //! Invariants:
 //! - What a tool prints reaches the author when it fails, and not before.
@@ -16,6 +17,7 @@
 //! Knows nothing of queries; whether a component is a processor is for `inspect` to say.
 
 mod carried;
+mod checkup;
 mod command;
 mod error;
 mod go;
@@ -25,16 +27,19 @@ mod lock;
 mod manifest;
 mod python;
 mod rust;
+mod scaffold;
 mod sdk;
 mod toolbox;
 
 use std::path::{Path, PathBuf};
 
+pub use checkup::{Checkup, Finding, State, checkup};
 pub use command::Stop;
 pub use error::ProjectError;
 pub use language::Language;
 pub use manifest::Manifest;
 pub use rust::PROFILE_DEFAULT;
+pub use scaffold::{Template, scaffold};
 pub use toolbox::{Network, Toolbox};
 
 /// The folder in a project that holds what this program puts there.

@@ -15,7 +15,7 @@ use super::toolbox::{Network, Program, Toolbox};
 use crate::runtime::componentize;
 
 /// The target of Rust guests: no operating system, so that a component imports nothing but the host's interfaces.
-const TARGET: &str = "wasm32-unknown-unknown";
+pub(super) const TARGET: &str = "wasm32-unknown-unknown";
 /// What `scripts/setup.sh` writes, within the cache folder: `NAME=value` lines.
 const STD_SETTINGS: &str = "wasm-std.env";
 /// The profile that components are built with.

@@ -78,7 +78,8 @@ pub(super) struct Installed {
 }
 
 impl Toolbox {
-    pub(super) fn stop(&self) -> &Stop {
+    /// Set when the author interrupts.
+    pub fn stop(&self) -> &Stop {
         &self.stop
     }
 
