@@ -7,6 +7,7 @@ each call of an export, so the instance lives in a variable of this module.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,8 @@ from wit_world.imports import effects, input, logging, state, timers, types
 from . import log, stdlib
 from .errors import CONTRACT_BROKEN, INVALID_ARGUMENT, Fault
 from .host import ApplyFault, Plan, Query
-from .instance import Failure, Instance, failure_of, prepare
+from .instance import Failure, Instance, failure_of
+from .prepare import prepare
 from .processor import Exported, exported
 from .timers import TimerValues
 
@@ -172,7 +174,11 @@ def _failure(failure: Failure) -> types.Failure:
 
 
 stdlib.load()
-log.send_to(lambda level, message: logging.log(_LEVELS[level], message))
-log.install()
 for _each in exported:
     prepare(_each)
+log.send_to(lambda level, message: logging.log(_LEVELS[level], message))
+log.install()
+# What is here now stays as long as the component: the collector need not look at it again. Looking would also write to
+# its pages, which all instances share until then.
+gc.collect()
+gc.freeze()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 
-from .codec import codec_of
 from .errors import INITIAL_STATE_NOT_HANDLED, USER_CODE, Error, Fault
 from .handle import StatefulProcessorHandle
 from .host import ApplyFault, Host, Plan, Query
@@ -68,17 +67,6 @@ class Instance:
     def _phase(self, phase: str, rows: StructType, time: TimerValues) -> None:
         loop = walk(phase, self._key, rows, self._exported.output)
         loop(self.session, getattr(self._processor, phase), time, self._handle._timers)
-
-
-def prepare(exported: Exported) -> None:
-    """Makes the code of the schemas that are known before a query is."""
-    if exported.key is None:
-        return
-    if exported.input is not None:
-        walk(INPUT_ROWS, exported.key, exported.input, exported.output)
-    if exported.initial_state is not None:
-        walk(INITIAL_STATE, exported.key, exported.initial_state, exported.output)
-    walk(EXPIRED_TIMER, exported.key, EXPIRIES, exported.output)
 
 
 @dataclass(frozen=True)

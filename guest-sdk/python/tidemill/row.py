@@ -48,7 +48,7 @@ class Row(tuple[Any, ...]):
         return {name: _plain(value) for name, value in zip(self.__fields__, self)}
 
     def __getitem__(self, key: Any) -> Any:
-        if key.__class__ is str:
+        if type(key) is str:
             try:
                 return tuple.__getitem__(self, self.__fields__.index(key))
             except ValueError:

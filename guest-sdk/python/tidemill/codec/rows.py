@@ -103,7 +103,7 @@ class RowSource:
     def take(self, value: str) -> list[str]:
         """Statements that make a tuple of whatever an author gave as a row."""
         return [
-            f"if {value}.__class__ is not tuple and {value}.__class__ is not {self.prefix}Row:",
+            f"if type({value}) is not tuple and type({value}) is not {self.prefix}Row:",
             f"    {value} = values_of({value}, {self.prefix}schema)",
         ]
 

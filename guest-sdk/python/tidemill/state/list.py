@@ -16,12 +16,14 @@ from .pages import rows
 class ListState:
     """A list per grouping key, in order of insertion: rows of the schema that it was made with."""
 
-    __slots__ = ("_codec", "_session", "_variable", "_written")
+    __slots__ = ("_decode", "_encode", "_session", "_variable", "_written")
 
     def __init__(self, session: Session, variable: int, schema: StructType) -> None:
         self._session = session
         self._variable = variable
-        self._codec = codec_of(schema)
+        codec = codec_of(schema)
+        self._decode = codec.decode
+        self._encode = codec.encode_element
         #: Generation of the last write.
         self._written = -1
 
@@ -34,7 +36,7 @@ class ListState:
         """The elements as they are now; what is written while the iterator is read does not show in it."""
         group = self._applied("listState.get")
         host = self._session.host
-        return rows(host, host.get_list(self._variable, group), self._codec.decode)
+        return rows(host, host.get_list(self._variable, group), self._decode)
 
     def put(self, newState: Iterable[Any]) -> None:
         """Replaces the list. An empty one is refused: that is :meth:`clear`."""
@@ -42,7 +44,7 @@ class ListState:
 
     def appendValue(self, newState: Any) -> None:
         """Adds an element at the end."""
-        packed = self._codec.encode_element(newState)
+        packed = self._encode(newState)
         self._session.write("listState.appendValue", LIST_APPEND, self._variable, packed)
         self._written = self._session.generation
 
@@ -67,7 +69,7 @@ class ListState:
         if elements is None:
             raise Fault(NULL_VALUE, f"`{operation}` takes a list of rows, not None")
         # Packed before the first op, so that a refused element leaves the list as it was.
-        packed = [self._codec.encode_element(element) for element in elements]
+        packed = [self._encode(element) for element in elements]
         if not packed:
             raise Fault(EMPTY_LIST_VALUE, f"`{operation}` with no elements; `clear` removes a list")
         pieces: list[bytes] = []
