@@ -111,11 +111,19 @@
     (i32.store (local.get $written) (local.get $sum))
     (i32.const 0))
 
-  ;; Go prints "fatal error: " before it dies of what no program can go on with (no memory, a deadlock), then the stack of
-  ;; the handler, and then those of its own goroutines, which would push the others out of the host's report.
+  ;; Go prints "fatal error: " before it dies of what no program can go on with (no memory, a deadlock), and "panic: " of a
+  ;; panic that nobody recovered; then the stack of the handler, and then those of its own goroutines, which would push the
+  ;; others out of the host's report.
   (func $may_print (param $bytes i32) (param $length i32) (result i32)
-    (if (i32.ge_u (local.get $length) (i32.const 8))
-      (then (if (i64.eq (i64.load (local.get $bytes)) (i64.const 0x7265_206c_6174_6166))
+    (local $begin i64)
+    (if (i32.ge_u (local.get $length) (i32.const 7))
+      (then
+        (local.set $begin (i64.and (i64.load (local.get $bytes)) (i64.const 0x00ff_ffff_ffff_ffff)))
+        (if (i32.and
+            (i64.lt_s (global.get $last_bytes) (i64.const 0))
+            (i32.or
+              (i64.eq (local.get $begin) (i64.const 0x65_206c_6174_6166)) ;; "fatal e"
+              (i64.eq (local.get $begin) (i64.const 0x20_3a63_696e_6170)))) ;; "panic: "
         (then
           (global.set $last_bytes (i64.const 1000))
           (call $say_last_words)))))
