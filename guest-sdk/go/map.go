@@ -2,7 +2,6 @@ package tidemill
 
 import (
 	"bytes"
-	"encoding/binary"
 	"iter"
 	"math/bits"
 	"unsafe"
@@ -10,6 +9,7 @@ import (
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/contract"
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/row"
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/session"
+	"github.com/tidemill/tidemill/guest-sdk/go/internal/word"
 )
 
 // Map is a map from K to V per grouping key. Two keys are the same if their packed rows are (0.0 and -0.0 are one key).
@@ -246,7 +246,7 @@ func (m *Map[K, V]) appendKey(to []byte) ([]byte, *contract.Fault) {
 }
 
 func putHalves(payload []byte) (key, value []byte) {
-	end := lengthBytes + int(binary.LittleEndian.Uint32(payload))
+	end := lengthBytes + int(word.Load32(payload, 0))
 	return payload[lengthBytes:end], payload[end:]
 }
 
@@ -254,7 +254,7 @@ func putHalves(payload []byte) (key, value []byte) {
 func keyHash(key []byte) uint64 {
 	var hash uint64
 	for ; len(key) >= 8; key = key[8:] {
-		hash = bits.RotateLeft64((hash^binary.LittleEndian.Uint64(key))*0x9e37_79b9_7f4a_7c15, 29)
+		hash = bits.RotateLeft64((hash^word.Load64(key, 0))*0x9e37_79b9_7f4a_7c15, 29)
 	}
 	return hash ^ hash>>32
 }

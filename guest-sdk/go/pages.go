@@ -1,13 +1,13 @@
 package tidemill
 
 import (
-	"encoding/binary"
 	"iter"
 	"unsafe"
 
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/contract"
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/row"
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/session"
+	"github.com/tidemill/tidemill/guest-sdk/go/internal/word"
 )
 
 // Before a row in a list of rows: `length:u32, 0:u32`.
@@ -33,7 +33,7 @@ func (p *pages) next() ([]byte, bool, *contract.Fault) {
 		p.at = 0
 	}
 	start := p.at + lengthBytes
-	p.at = start + int(binary.LittleEndian.Uint32(p.page.Rows[p.at:]))
+	p.at = start + int(word.Load32(p.page.Rows, p.at))
 	return p.page.Rows[start:p.at], true, nil
 }
 
@@ -60,5 +60,5 @@ func (p *pages) read(plan *row.Plan, to unsafe.Pointer) bool {
 
 // putLength sets the length of the last row of a list of rows, which begins after its length at head.
 func putLength(b []byte, head int) {
-	binary.LittleEndian.PutUint32(b[head:], uint32(len(b)-head-lengthBytes))
+	word.Store32(b, head, uint32(len(b)-head-lengthBytes))
 }

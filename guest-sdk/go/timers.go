@@ -1,11 +1,11 @@
 package tidemill
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/contract"
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/session"
+	"github.com/tidemill/tidemill/guest-sdk/go/internal/word"
 )
 
 // Timers are the timers of the grouping key whose handler runs, and the only clock there is. All times are milliseconds
@@ -89,7 +89,7 @@ func (t *Timers) write(operation string, op uint32, expiryMs int64) *contract.Fa
 	if fault != nil {
 		return fault
 	}
-	s.Ops = binary.LittleEndian.AppendUint64(s.Ops, uint64(expiryMs))
+	s.Ops = word.Append64(s.Ops, uint64(expiryMs))
 	s.Close(head)
 	t.pending.Note(s)
 	return nil

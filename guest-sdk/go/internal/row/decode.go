@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/contract"
+	"github.com/tidemill/tidemill/guest-sdk/go/internal/word"
 )
 
 // Decode reads a packed row into the value at dst, whose type is the plan's. With alias, text points into the row
@@ -112,12 +113,12 @@ func (c *cell) decodePart(part []byte, at unsafe.Pointer, alias bool) *contract.
 
 // decodeArray reads the part of an ARRAY, or of one half of a MAP, into a slice.
 func (c *cell) decodeArray(part []byte, slice reflect.Type, alias bool) (values reflect.Value, fault *contract.Fault) {
-	if len(part) < word {
+	if len(part) < wordBytes {
 		return values, malformed()
 	}
-	count, row := load64(part, 0), part[word:]
+	count, row := word.Load64(part, 0), part[wordBytes:]
 	// Every element takes at least a slot, so a count that passes here is no more than the bytes there are.
-	if count > uint64(len(row)/word) || len(row) < nullBytes(int(count))+int(count)*word {
+	if count > uint64(len(row)/wordBytes) || len(row) < nullBytes(int(count))+int(count)*wordBytes {
 		return values, malformed()
 	}
 	n := int(count)
@@ -126,7 +127,7 @@ func (c *cell) decodeArray(part []byte, slice reflect.Type, alias bool) (values 
 	for i := range n {
 		isNull := row[i>>3]>>(i&7)&1 == 1
 		at := unsafe.Add(base, uintptr(i)*size)
-		if fault := c.decode(row, load64(row, slots+i*word), isNull, at, alias); fault != nil {
+		if fault := c.decode(row, word.Load64(row, slots+i*wordBytes), isNull, at, alias); fault != nil {
 			return values, fault
 		}
 	}
@@ -134,11 +135,11 @@ func (c *cell) decodeArray(part []byte, slice reflect.Type, alias bool) (values 
 }
 
 func (c *cell) decodeMap(part []byte, at unsafe.Pointer, alias bool) *contract.Fault {
-	if len(part) < 3*word {
+	if len(part) < 3*wordBytes {
 		return malformed()
 	}
-	keysPart, keysOk := partOf(part, load64(part, word))
-	elemsPart, elemsOk := partOf(part, load64(part, 2*word))
+	keysPart, keysOk := partOf(part, word.Load64(part, wordBytes))
+	elemsPart, elemsOk := partOf(part, word.Load64(part, 2*wordBytes))
 	if !keysOk || !elemsOk {
 		return malformed()
 	}
@@ -198,13 +199,6 @@ func partOf(row []byte, slot uint64) ([]byte, bool) {
 		return nil, false
 	}
 	return row[offset : offset+length : offset+length], true
-}
-
-// load64 reads a word at any alignment. Like all that touches words here it takes a little-endian machine for granted,
-// which WebAssembly is and those that develop for it are; package encoding/binary would read byte by byte on wasm.
-func load64(b []byte, at int) uint64 {
-	_ = b[at+word-1]
-	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at))
 }
 
 func malformed() *contract.Fault {

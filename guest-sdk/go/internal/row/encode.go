@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/contract"
+	"github.com/tidemill/tidemill/guest-sdk/go/internal/word"
 )
 
 // Zero says which zero a floating-point number is written as.
@@ -33,11 +34,18 @@ func (p *Plan) Encode(to []byte, src unsafe.Pointer, zero Zero) ([]byte, *contra
 	for i := range p.columns {
 		c := &p.columns[i]
 		at := unsafe.Add(src, c.offset)
+		// The most common columns here, without a call of many ways.
 		if c.kind == int64Kind && !c.nullable {
-			store64(b, start+c.slot, uint64(*(*int64)(at)))
+			word.Store64(b, start+c.slot, uint64(*(*int64)(at)))
 			continue
 		}
 		var fault *contract.Fault
+		if c.kind == text && !c.nullable {
+			if b, fault = encodeText(b, start, start+c.slot, *(*string)(at)); fault != nil {
+				return to, within(c.name, fault)
+			}
+			continue
+		}
 		if b, fault = c.encode(b, start, i, c.slot, at, zero); fault != nil {
 			return to, within(c.name, fault)
 		}
@@ -88,6 +96,8 @@ func (c *cell) encode(b []byte, start, i, slot int, at unsafe.Pointer, zero Zero
 			return closePart(unscaled.bytes(b), start, slot, part)
 		}
 		value = unscaled.Low
+	case text:
+		return encodeText(b, start, start+slot, *(*string)(at))
 	default:
 		part := len(b)
 		b, fault := c.encodePart(b, at, zero)
@@ -96,18 +106,34 @@ func (c *cell) encode(b []byte, start, i, slot int, at unsafe.Pointer, zero Zero
 		}
 		return closePart(b, start, slot, part)
 	}
-	store64(b, start+slot, value)
+	word.Store64(b, start+slot, value)
+	return b, nil
+}
+
+// encodeText appends the part of a STRING, and points the slot, which is at `slot` in b, to it.
+func encodeText(b []byte, start, slot int, s string) ([]byte, *contract.Fault) {
+	if !isUTF8(s) {
+		return b, &contract.Fault{Code: contract.InvalidRow, Message: "the text is not UTF-8: bytes are []byte, a BINARY"}
+	}
+	part := len(b)
+	end := part + (len(s)+wordBytes-1)&^(wordBytes-1)
+	if uint64(end-start) > math.MaxUint32 {
+		return b, tooLong()
+	}
+	if end > cap(b) {
+		b = slices.Grow(b, end-part)
+	}
+	b = b[:end]
+	if end > part {
+		word.Store64(b, end-wordBytes, 0) // the padding
+	}
+	copy(b[part:], s)
+	word.Store64(b, slot, uint64(part-start)|uint64(len(s))<<32)
 	return b, nil
 }
 
 func (c *cell) encodePart(b []byte, at unsafe.Pointer, zero Zero) ([]byte, *contract.Fault) {
 	switch c.kind {
-	case text:
-		s := *(*string)(at)
-		if !isUTF8(s) {
-			return b, &contract.Fault{Code: contract.InvalidRow, Message: "the text is not UTF-8: bytes are []byte, a BINARY"}
-		}
-		return append(b, s...), nil
 	case binary:
 		return append(b, *(*[]byte)(at)...), nil
 	case structure:
@@ -122,17 +148,17 @@ func (c *cell) encodePart(b []byte, at unsafe.Pointer, zero Zero) ([]byte, *cont
 
 // encodeArray appends the part of an ARRAY, or of one half of a MAP: n values from base on, in the order given or their own.
 func (c *cell) encodeArray(b []byte, base unsafe.Pointer, size uintptr, n int, order []int, zero Zero) ([]byte, *contract.Fault) {
-	b = grow(b, word)
-	store64(b, len(b)-word, uint64(n))
+	b = grow(b, wordBytes)
+	word.Store64(b, len(b)-wordBytes, uint64(n))
 	start, slots := len(b), nullBytes(n)
-	b = grow(b, slots+n*word)
+	b = grow(b, slots+n*wordBytes)
 	for i := range n {
 		from := i
 		if order != nil {
 			from = order[i]
 		}
 		var fault *contract.Fault
-		b, fault = c.encode(b, start, i, slots+i*word, unsafe.Add(base, uintptr(from)*size), zero)
+		b, fault = c.encode(b, start, i, slots+i*wordBytes, unsafe.Add(base, uintptr(from)*size), zero)
 		if fault != nil {
 			return b, fault
 		}
@@ -164,34 +190,38 @@ func (c *cell) encodeMap(b []byte, entries reflect.Value, zero Zero) ([]byte, *c
 	}
 
 	start := len(b)
-	b = grow(b, 3*word)
+	b = grow(b, 3*wordBytes)
 	part := len(b)
 	b, fault := c.key.encodeArray(b, keys.UnsafePointer(), c.typ.Key().Size(), n, order, Unsigned)
 	if fault != nil {
 		return b, fault
 	}
-	if b, fault = closePart(b, start, word, part); fault != nil {
+	if b, fault = closePart(b, start, wordBytes, part); fault != nil {
 		return b, fault
 	}
 	part = len(b)
 	if b, fault = c.elem.encodeArray(b, elems.UnsafePointer(), c.typ.Elem().Size(), n, order, zero); fault != nil {
 		return b, fault
 	}
-	return closePart(b, start, 2*word, part)
+	return closePart(b, start, 2*wordBytes, part)
 }
 
 // closePart pads the part that begins at `part`, the last one, and points the slot to it.
 func closePart(b []byte, start, slot, part int) ([]byte, *contract.Fault) {
 	length := len(b) - part
-	b = append(b, zeros[:-(len(b)-start)&(word-1)]...)
+	b = append(b, zeros[:-(len(b)-start)&(wordBytes-1)]...)
 	if uint64(len(b)-start) > math.MaxUint32 {
-		return b, &contract.Fault{Code: contract.InvalidRow, Message: "a row is longer than 4 GiB"}
+		return b, tooLong()
 	}
-	store64(b, start+slot, uint64(part-start)|uint64(length)<<32)
+	word.Store64(b, start+slot, uint64(part-start)|uint64(length)<<32)
 	return b, nil
 }
 
-var zeros [word]byte
+var zeros [wordBytes]byte
+
+func tooLong() *contract.Fault {
+	return &contract.Fault{Code: contract.InvalidRow, Message: "a row is longer than 4 GiB"}
+}
 
 func floatBits(v float64, zero Zero) uint64 {
 	if v != v {
@@ -207,7 +237,7 @@ func floatBits(v float64, zero Zero) uint64 {
 func isUTF8(s string) bool {
 	base := unsafe.Pointer(unsafe.StringData(s))
 	i := 0
-	for ; i+word <= len(s); i += word {
+	for ; i+wordBytes <= len(s); i += wordBytes {
 		if *(*uint64)(unsafe.Add(base, i))&0x8080_8080_8080_8080 != 0 {
 			return utf8.ValidString(s[i:])
 		}
@@ -229,9 +259,4 @@ func grow(b []byte, n int) []byte {
 	b = b[:end]
 	clear(b[end-n:])
 	return b
-}
-
-func store64(b []byte, at int, value uint64) {
-	_ = b[at+word-1]
-	*(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at)) = value
 }

@@ -20,7 +20,7 @@ const (
 	// A row has at most so many columns.
 	columnsMax = 1024
 	// Bytes of a slot, and the alignment of every part.
-	word = 8
+	wordBytes = 8
 	// The column's name of a row that is a single value.
 	valueColumn = "value"
 )
@@ -129,9 +129,9 @@ func planOf(t reflect.Type, depth int) (*Plan, *contract.Fault) {
 func newPlan(columns []column, named bool) *Plan {
 	bitmap := nullBytes(len(columns))
 	for i := range columns {
-		columns[i].slot = bitmap + i*word
+		columns[i].slot = bitmap + i*wordBytes
 	}
-	return &Plan{columns: columns, fixed: bitmap + len(columns)*word, named: named}
+	return &Plan{columns: columns, fixed: bitmap + len(columns)*wordBytes, named: named}
 }
 
 // IsNull is whether a packed row is of one column, and that is NULL.
@@ -288,7 +288,7 @@ func checkDepth(depth int) *contract.Fault {
 	return nil
 }
 
-func nullBytes(columns int) int { return (columns + 63) / 64 * word }
+func nullBytes(columns int) int { return (columns + 63) / 64 * wordBytes }
 
 func mismatch(format string, args ...any) *contract.Fault {
 	return &contract.Fault{Code: contract.SchemaMismatch, Message: fmt.Sprintf(format, args...)}

@@ -1,9 +1,8 @@
 package session
 
 import (
-	"encoding/binary"
-
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/contract"
+	"github.com/tidemill/tidemill/guest-sdk/go/internal/word"
 )
 
 const (
@@ -40,10 +39,10 @@ type feed struct {
 // load takes a chunk in hand. The group that was in hand stays so until the next is entered.
 func (f *feed) load(chunk []byte) {
 	f.chunk = chunk
-	f.groupsLeft = read32(chunk, 0)
-	f.values = int(read32(chunk, 4))
+	f.groupsLeft = word.Load32(chunk, 0)
+	f.values = int(word.Load32(chunk, 4))
 	for n := range f.values {
-		f.prefetched[n] = read32(chunk, chunkHeadBytes+4*n)
+		f.prefetched[n] = word.Load32(chunk, chunkHeadBytes+4*n)
 	}
 	f.at = chunkHeadBytes + (f.values*4+7)&^7
 	f.groupEnd = 0
@@ -55,13 +54,13 @@ func (f *feed) enter() {
 	f.groupsLeft--
 	at := max(f.at, f.groupEnd)
 	head := f.chunk[at : at+groupHeadBytes]
-	f.group = read32(head, 0)
-	flags := read32(head, 4)
+	f.group = word.Load32(head, 0)
+	flags := word.Load32(head, 4)
 	f.continued, f.continues = flags&continuedFlag != 0, flags&continuesFlag != 0
-	f.rowsLeft = read32(head, 8)
+	f.rowsLeft = word.Load32(head, 8)
 	at += groupHeadBytes
-	keyEnd := at + int(read32(head, 12))
-	f.groupEnd = at + int(read32(head, 16))
+	keyEnd := at + int(word.Load32(head, 12))
+	f.groupEnd = at + int(word.Load32(head, 16))
 	f.key = f.chunk[at:keyEnd:keyEnd]
 	f.at = keyEnd
 	f.inGroup = true
@@ -74,9 +73,7 @@ func (f *feed) row() ([]byte, bool) {
 	}
 	f.rowsLeft--
 	start := f.at + lengthBytes
-	end := start + int(read32(f.chunk, f.at))
+	end := start + int(word.Load32(f.chunk, f.at))
 	f.at = end
 	return f.chunk[start:end:end], true
 }
-
-func read32(b []byte, at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }

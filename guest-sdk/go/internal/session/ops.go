@@ -1,9 +1,8 @@
 package session
 
 import (
-	"encoding/binary"
-
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/contract"
+	"github.com/tidemill/tidemill/guest-sdk/go/internal/word"
 )
 
 const (
@@ -29,15 +28,15 @@ func (s *Session) Open(operation string, op uint32, v contract.Variable) (head i
 		}
 	}
 	head = len(s.Ops)
-	s.Ops = binary.LittleEndian.AppendUint64(s.Ops, uint64(op)|uint64(v)<<32)
-	s.Ops = binary.LittleEndian.AppendUint64(s.Ops, uint64(s.group))
+	s.Ops = word.Append64(s.Ops, uint64(op)|uint64(v)<<32)
+	s.Ops = word.Append64(s.Ops, uint64(s.group))
 	return head, nil
 }
 
 // Close ends the op that was opened.
 func (s *Session) Close(head int) Place {
 	start := head + opHeadBytes
-	binary.LittleEndian.PutUint32(s.Ops[head+12:], uint32(len(s.Ops)-start))
+	word.Store32(s.Ops, head+12, uint32(len(s.Ops)-start))
 	return Place{generation: s.generation, start: uint32(start), end: uint32(len(s.Ops))}
 }
 
@@ -77,9 +76,9 @@ func (s *Session) Apply() *contract.Fault {
 func (s *Session) groupOf(op uint32) *contract.Group {
 	head := 0
 	for range op {
-		head += opHeadBytes + int(read32(s.Ops, head+12))
+		head += opHeadBytes + int(word.Load32(s.Ops, head+12))
 	}
-	group := read32(s.Ops, head+8)
+	group := word.Load32(s.Ops, head+8)
 	return &group
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tidemill/tidemill/guest-sdk/go/internal/contract"
+	"github.com/tidemill/tidemill/guest-sdk/go/internal/word"
 )
 
 // Session is shared by all that a processor holds.
@@ -151,7 +152,7 @@ func (s *Session) enterGroup() {
 	s.enter()
 	s.serial++
 	for n := range s.values {
-		length, present := int(read32(s.chunk, s.at)), read32(s.chunk, s.at+4)
+		length, present := int(word.Load32(s.chunk, s.at)), word.Load32(s.chunk, s.at+4)
 		start := s.at + lengthBytes
 		s.at = start + length
 		v := s.prefetched[n]
