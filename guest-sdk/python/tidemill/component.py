@@ -17,8 +17,9 @@ from wit_world.imports import effects, input, logging, state, timers, types
 
 from . import log, stdlib
 from .errors import CONTRACT_BROKEN, INVALID_ARGUMENT, Fault
+from .failure import Failure, failure_of, keep_sources
 from .host import ApplyFault, Plan, Query
-from .instance import Failure, Instance, failure_of
+from .instance import Instance
 from .prepare import prepare
 from .processor import Exported, exported
 from .timers import TimerValues
@@ -174,6 +175,7 @@ def _failure(failure: Failure) -> types.Failure:
 
 
 stdlib.load()
+keep_sources()
 for _each in exported:
     prepare(_each)
 log.send_to(lambda level, message: logging.log(_LEVELS[level], message))

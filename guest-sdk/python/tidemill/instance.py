@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import traceback
-from dataclasses import dataclass
-
-from .errors import INITIAL_STATE_NOT_HANDLED, USER_CODE, Error, Fault
+from .errors import INITIAL_STATE_NOT_HANDLED, Fault
 from .handle import StatefulProcessorHandle
-from .host import ApplyFault, Host, Plan, Query
+from .host import Host, Plan, Query
 from .processor import Exported
 from .session import Session
 from .timers import TimerValues
@@ -67,45 +64,3 @@ class Instance:
     def _phase(self, phase: str, rows: StructType, time: TimerValues) -> None:
         loop = walk(phase, self._key, rows, self._exported.output)
         loop(self.session, getattr(self._processor, phase), time, self._handle._timers)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why an export gave up, in text that may cross to the host."""
-
-    group: int | None
-    code: str
-    message: str
-    stack: str
-
-
-def failure_of(error: BaseException, group: int | None) -> Failure:
-    """The failure that an exception means."""
-    if isinstance(error, ApplyFault):
-        group = error.group
-    if isinstance(error, Error):
-        code, message = error.code, error.message
-    else:
-        code, message = USER_CODE, _words(error)
-    return Failure(group, _text(code), _text(message), _text(_stack(error)))
-
-
-def _words(error: BaseException) -> str:
-    name = type(error).__name__
-    try:
-        text = str(error)
-    except Exception:
-        return name
-    return f"{name}: {text}" if text else name
-
-
-def _stack(error: BaseException) -> str:
-    try:
-        return "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    except Exception:
-        return ""
-
-
-def _text(value: object) -> str:
-    """A text that crosses to the host: a `str` without halves of surrogate pairs."""
-    return str(value).encode("utf-8", "backslashreplace").decode()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from .failure import text_of
+
 TRACE, DEBUG, INFO, WARN, ERROR = range(5)
 
 #: Where log lines go: to the host of the component, or into the log of a test.
@@ -66,6 +68,5 @@ def _level_of(levelno: int) -> int:
 
 
 def _write(level: int, message: object) -> None:
-    text = str(message).encode("utf-8", "backslashreplace").decode()
     for sink in _sink:
-        sink(level, text)
+        sink(level, text_of(message))

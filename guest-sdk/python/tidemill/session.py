@@ -8,7 +8,7 @@ author catches it, since the ops after it are gone.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .codec.check import refused
@@ -148,7 +148,15 @@ class Session:
     def refuse(self, operation: str, values: tuple[Any, ...], schema: StructType) -> NoReturn:
         """Raises why a row could not be written."""
         self.group_in_hand(operation)
-        raise refused(values, schema, False)
+        raise refused(values, schema, False) from None
+
+    def refuse_emitted(self, result: Any, row: Any, schema: StructType, error: Exception) -> NoReturn:
+        """Raises why a row could not be emitted, where the author's generator yielded it."""
+        fault = error if isinstance(error, Fault) else refused(row, schema, False)
+        fault.__suppress_context__ = True
+        if isinstance(result, Generator):
+            result.throw(fault)
+        raise fault
 
 
 def _group_of(ops: bytes, op: int) -> int | None:

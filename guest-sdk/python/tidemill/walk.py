@@ -60,6 +60,7 @@ def _walk(phase: str, schemas: _Schemas) -> Walk:
         "read_row": struct.Struct("<I4x" + row_source.format).unpack_from,
         "read_length": LENGTH.unpack_from,
         "ExpiredTimerInfo": ExpiredTimerInfo,
+        "Fault": Fault,
         "no_rows": _no_rows,
     }
     made: Walk = compiled("walk", lines, names, rows)
@@ -145,11 +146,11 @@ def _emit(phase: str, out: RowSource) -> list[str]:
         "if result is not None:",
         "    try:",
         "        for row in result:",
-        *indented(out.take("row"), 3),
         "            try:",
+        *indented(out.take("row"), 4),
         *indented(out.write("row", "IIII", [str(EMIT), "0", "group", "size"], "op"), 4),
-        "            except REFUSED:",
-        "                session.refuse('yield', row, o_schema)",
+        "            except (Fault, *REFUSED) as error:",
+        "                session.refuse_emitted(result, row, o_schema, error)",
         "            add(op)",
         f"            if {large}len(ops) > {APPLY_AT_PIECES}: session.make_room(size)",
         "    except TypeError:",
