@@ -32,6 +32,10 @@ const host = {
   nextTimers: faulty(nextTimers),
 };
 
+// The engine has them, the component has no network: a call would be a trap. So they are not defined, which is an error
+// with the author's line.
+for (const name of ["fetch", "Headers", "Request", "Response"]) delete globalThis[name];
+
 setLogSink(log);
 const instance = new Instance(exportedProcessor());
 

@@ -24,6 +24,10 @@ try {
   const parameters = [componentize, bundle, "--wit", values.wit, "--world", "stateful-processor", "--out", values.out, "--project", project];
   if (values.tools !== undefined) parameters.push("--tools", values.tools);
   process.exitCode = spawnSync(process.execPath, parameters, { stdio: "inherit" }).status ?? 1;
+} catch (error) {
+  // What does not compile, esbuild has shown.
+  if (error.errors === undefined) console.error(`error: ${error.message}`);
+  process.exitCode = 1;
 } finally {
   await rm(scratch, { recursive: true, force: true });
 }

@@ -2,6 +2,8 @@
 
 import { dirname, relative, resolve } from "node:path";
 
+import { SDK } from "./tools.mjs";
+
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const INLINE_MAP = /\n\/\/# sourceMappingURL=data:application\/json;base64,([A-Za-z0-9+/=]+)\s*$/;
 
@@ -12,10 +14,14 @@ export function withoutMap(bundle) {
   return { code: bundle.slice(0, -comment.length), map: JSON.parse(Buffer.from(map, "base64").toString("utf8")) };
 }
 
-/** Code that leaves the table: `lines[n]` is [source, line] of line n + 1, or 0. */
+/** Code that leaves the table: `lines[n]` is [source, line] of line n + 1, or 0. Sources of the SDK begin with `tidemill/`. */
 export function tableOf(map, file, bundlePath, project) {
-  const sources = map.sources.map((source) => relative(project, resolve(dirname(bundlePath), source)));
+  const sources = map.sources.map((source) => nameOf(resolve(dirname(bundlePath), source), project));
   return `globalThis.tidemillLines = ${JSON.stringify({ file, sources, lines: linesOf(map.mappings) })};\n`;
+}
+
+function nameOf(path, project) {
+  return path.startsWith(SDK) ? `tidemill/${path.slice(SDK.length)}` : relative(project, path);
 }
 
 /** The first place of each line. */

@@ -12,12 +12,16 @@ import { bundleTests } from "./bundle.mjs";
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { tools: { type: "string" } } });
 const folder = join(resolve(positionals[0] ?? "."), "test");
-const tests = (await readdir(folder)).filter((name) => /\.test\.[jt]s$/.test(name)).map((name) => join(folder, name));
 const scratch = await mkdtemp(join(tmpdir(), "tidemill-js-"));
 try {
+  const tests = (await readdir(folder)).filter((name) => /\.test\.[jt]s$/.test(name)).map((name) => join(folder, name));
   await bundleTests(tests, scratch, values.tools);
   const bundles = (await readdir(scratch)).map((name) => join(scratch, name));
   process.exitCode = spawnSync(process.execPath, ["--enable-source-maps", "--test", ...bundles], { stdio: "inherit" }).status ?? 1;
+} catch (error) {
+  // What does not compile, esbuild has shown.
+  if (error.errors === undefined) console.error(`error: ${error.message}`);
+  process.exitCode = 1;
 } finally {
   await rm(scratch, { recursive: true, force: true });
 }

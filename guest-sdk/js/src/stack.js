@@ -4,24 +4,22 @@
 // { file, sources, lines }, where lines[n] is [source, line] of line n + 1 of the bundle, or 0.
 
 /** One frame as StarlingMonkey prints it: `name@file:line:column`. */
-const FRAME = /^(.*)@(.+?):(\d+):(\d+)$/;
+const FRAME = /^(.*)@(.+?):(\d+):\d+$/;
+/** How the names of the SDK's sources begin. */
+const SDK = "tidemill/";
 
-/** The stack of an error, frames of the bundle as places in its sources. */
-export function authorsStack(error) {
+/** The stack of an error: the author's frames, or all where there are none of them. */
+export function authorsStack(error, table = globalThis.tidemillLines) {
   const stack = typeof error.stack === "string" ? error.stack : "";
-  const { tidemillLines } = globalThis;
-  if (tidemillLines === undefined) return stack;
-  return stack
-    .split("\n")
-    .flatMap((frame) => authorsFrame(frame, tidemillLines))
-    .join("\n");
+  if (table === undefined) return stack;
+  const frames = stack.split("\n").flatMap((frame) => frameOf(frame, table));
+  const authors = frames.filter(({ source }) => !source.startsWith(SDK));
+  return (authors.length > 0 ? authors : frames).map(({ name, source, line }) => `    at ${name === "" ? "" : `${name} `}(${source}:${line})`).join("\n");
 }
 
-/** The frame as a line, or none where it is the engine's own. */
-function authorsFrame(frame, { file, sources, lines }) {
-  const [, name, at, line] = FRAME.exec(frame) ?? [];
-  if (at === undefined) return frame === "" ? [] : [frame];
-  if (at !== file) return [];
-  const place = lines[Number(line) - 1];
-  return place ? [`    at ${name === "" ? "" : `${name} `}(${sources[place[0]]}:${place[1]})`] : [];
+/** The place of a frame of the bundle; none of one that is the engine's own. */
+function frameOf(text, { file, sources, lines }) {
+  const [, name, at, line] = FRAME.exec(text) ?? [];
+  const place = at === file ? lines[Number(line) - 1] : undefined;
+  return place ? [{ name, source: sources[place[0]], line: place[1] }] : [];
 }
