@@ -64,13 +64,16 @@ func caught(panicked any, inHand *contract.Group) *contract.Failure {
 	return failure
 }
 
-// stack is the stack of the goroutine that panics, without what lies above the panic.
+// stack is the stack of the goroutine that panics: what lies between the panic and the SDK's call of the author's code.
 func stack() string {
 	text := string(debug.Stack())
 	if at := strings.LastIndex(text, "\npanic("); at >= 0 {
 		// Two lines: the call of panic, and where it is.
 		lines := strings.SplitN(text[at+1:], "\n", 3)
 		text = lines[len(lines)-1]
+	}
+	if at := strings.Index(text, "\ngithub.com/tidemill/tidemill/guest-sdk/go.(*program["); at >= 0 {
+		text = text[:at+1]
 	}
 	return text
 }

@@ -192,7 +192,9 @@ func (c *cell) ofStruct(t reflect.Type, option string, depth int) *contract.Faul
 		c.kind, c.ddl = date, "DATE"
 	case isOnly(t, decimalType):
 		c.kind = decimal
-		if _, err := fmt.Sscanf(option, "decimal(%d,%d)", &c.precision, &c.scale); err != nil {
+		const form = "decimal(%d,%d)"
+		_, err := fmt.Sscanf(option, form, &c.precision, &c.scale)
+		if err != nil || option != fmt.Sprintf(form, c.precision, c.scale) {
 			return mismatch("a Decimal needs its digits in the tag, as in `tidemill:\"price,decimal(10,2)\"`")
 		}
 		if c.precision < 1 || c.precision > PrecisionMax || c.scale > c.precision {
