@@ -13,7 +13,7 @@ use super::{cases, files, folder};
 use crate::support::repository;
 
 /// Lines whose behaviour is shown as it is in Spark, or as we do it instead. Raise it with every line; it may not fall.
-const SHOWN_MIN: usize = 218;
+const SHOWN_MIN: usize = 221;
 const DIFFERS_MAX: usize = 30;
 const NOT_APPLICABLE_MAX: usize = 40;
 

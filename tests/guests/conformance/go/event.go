@@ -7,13 +7,13 @@ import (
 	"github.com/tidemill/tidemill/guest-sdk/go"
 )
 
-// count is a row of one column, which Python prints as a tuple.
-type count struct{ N int64 }
+// counted is a row of one column, which Python prints as a tuple.
+type counted struct{ N int64 }
 
 // eventTime registers timers of event time.
 type eventTime struct {
 	handlers
-	cnt tidemill.Value[count]
+	cnt tidemill.Value[counted]
 	// What to do when the timer of that time fires.
 	todo tidemill.Map[int64, string]
 }
@@ -89,10 +89,10 @@ func (e *eventTime) timer(at int64, timers *tidemill.Timers, emit emit) error {
 }
 
 // add counts n more.
-func add(counted *tidemill.Value[count], n int) error {
-	before, _, err := counted.Get()
+func add(v *tidemill.Value[counted], n int) error {
+	before, _, err := v.Get()
 	if err != nil {
 		return err
 	}
-	return counted.Update(count{before.N + int64(n)})
+	return v.Update(counted{before.N + int64(n)})
 }

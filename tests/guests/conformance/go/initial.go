@@ -11,7 +11,7 @@ import (
 // withInitialState begins with state of another place.
 type withInitialState struct {
 	handlers
-	n tidemill.Value[count]
+	n tidemill.Value[counted]
 	// The clock of the initial rows, and whether there was something before each.
 	seen tidemill.Value[string]
 }

@@ -55,6 +55,7 @@ var programs = map[string]program{
 	"timers":    &processingTime{},
 	"event":     &eventTime{},
 	"initial":   &withInitialState{},
+	"iterators": &iterators{},
 	"keys":      &keys{},
 	"misuse":    &misuse{},
 	"evolution": &evolution{},

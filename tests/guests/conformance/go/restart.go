@@ -5,7 +5,7 @@ import "github.com/tidemill/tidemill/guest-sdk/go"
 // restart counts through restarts, with timers beside the count.
 type restart struct {
 	handlers
-	n        tidemill.Value[count]
+	n        tidemill.Value[counted]
 	timeMode tidemill.TimeMode
 }
 

@@ -13,7 +13,7 @@ type processingTime struct {
 	handlers
 	// What to do when the timer of that time fires.
 	todo tidemill.Map[int64, string]
-	cnt  tidemill.Value[count]
+	cnt  tidemill.Value[counted]
 }
 
 func (p *processingTime) init(h *tidemill.Handle) error {

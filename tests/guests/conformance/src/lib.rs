@@ -5,6 +5,7 @@ mod crud;
 mod event;
 mod evolution;
 mod initial;
+mod iterators;
 mod keys;
 mod misuse;
 mod python;
@@ -84,6 +85,7 @@ impl StatefulProcessor for Conformance {
             "timers" => Box::new(timers::ProcessingTime::init(handle)?),
             "event" => Box::new(event::EventTime::init(handle)?),
             "initial" => Box::new(initial::WithInitialState::init(handle)?),
+            "iterators" => Box::new(iterators::Iterators::init(handle)?),
             "keys" => Box::new(keys::Keys::init(handle)?),
             "misuse" => Box::new(misuse::Misuse::init(handle)?),
             "evolution" => evolution::init(handle)?,

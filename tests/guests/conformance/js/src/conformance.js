@@ -7,6 +7,7 @@ import { Crud } from "./programs/crud.js";
 import { EventTime } from "./programs/event.js";
 import { Evolution } from "./programs/evolution.js";
 import { WithInitialState } from "./programs/initial.js";
+import { Iterators } from "./programs/iterators.js";
 import { Keys } from "./programs/keys.js";
 import { Misuse } from "./programs/misuse.js";
 import { Restart } from "./programs/restart.js";
@@ -19,6 +20,7 @@ const PROGRAMS = {
   timers: ProcessingTime,
   event: EventTime,
   initial: WithInitialState,
+  iterators: Iterators,
   keys: Keys,
   misuse: Misuse,
   evolution: Evolution,

@@ -4,6 +4,7 @@ from .crud import Crud
 from .event import EventTime
 from .evolution import Evolution
 from .initial import WithInitialState
+from .iterators import Iterators
 from .keys import Keys
 from .misuse import Misuse
 from .restart import Restart
@@ -16,6 +17,7 @@ PROGRAMS = {
     "timers": ProcessingTime,
     "event": EventTime,
     "initial": WithInitialState,
+    "iterators": Iterators,
     "keys": Keys,
     "misuse": Misuse,
     "evolution": Evolution,
