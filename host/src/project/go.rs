@@ -53,7 +53,7 @@ pub(super) fn build(project: &Project, tools: &Toolbox) -> Result<Vec<u8>, Proje
     let module = scratch.path().join("core.wasm");
     let mut command = Command::new(go.path);
     command
-        .args(["build", "-trimpath", "-buildmode=c-shared", "-ldflags=-s -w", "-o"])
+        .args(["build", "-trimpath", "-buildmode=c-shared", "-ldflags=-w", "-o"])
         .arg(&module)
         .arg(".")
         .current_dir(&project.root)
