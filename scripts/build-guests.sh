@@ -38,6 +38,13 @@ while [ $# -gt 0 ]; do
 done
 [ ${#languages[@]} -gt 0 ] || read -ra languages <<<"${TIDEMILL_LANGUAGES:-rust python js go}"
 
+for language in "${languages[@]}"; do
+    case $language in
+    rust | python | js | go) ;;
+    *) die "unknown language '$language'; there are rust, python, js (TypeScript too) and go" ;;
+    esac
+done
+
 # --- which guests there are
 
 # Folder of a guest in a language; fails if it is not in that language.
@@ -56,7 +63,6 @@ folder_of() { # LANGUAGE NAME
         for folder in {examples,tests/guests}/"$2/$1"; do
             [ ! -d "$folder" ] || { echo "$folder"; return; }
         done ;;
-    *) die "unknown language '$1'; there are rust, python, js (TypeScript too) and go" ;;
     esac
     return 1
 }

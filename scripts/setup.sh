@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Makes a machine ready to build Tidemill and its Rust guests. Run it as often as you like: what is there is left alone.
+# Makes a machine ready to build Tidemill and its guests. Run it as often as you like: what is there is left alone.
 #
+#   TIDEMILL_LANGUAGES         the guests' languages (default "rust python js go"); what they need beyond this, `tidemill
+#                              build` installs into the cache
 #   TIDEMILL_WASM_STD=auto     (default) use the wasm32 target if it is installed, else Debian's, else say what to do
 #   TIDEMILL_WASM_STD=rustup   install the target with rustup
 #   TIDEMILL_WASM_STD=debian   build it from Debian's rustc-web packages, which needs no more than the package mirror
@@ -153,6 +155,60 @@ wasm_std() {
     esac
 }
 
+# Whether a version (1.24.3) is at least another (1.24).
+is_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -1)" = "$2" ]; }
+
+# The first version that a command tells: `v20.20.2`, `go version go1.26.8 linux/amd64`, `Python 3.11.7`.
+version_of() { "$@" 2>/dev/null | grep -Eo '[0-9]+(\.[0-9]+)+' | head -1; }
+
+# A toolchain that is new enough: the one on the path, else Debian's.
+toolchain() { # VERSION URL PACKAGE... -- COMMAND...
+    local wanted=$1 url=$2 packages=() found offered
+    shift 2
+    while [ "$1" != -- ]; do packages+=("$1"); shift; done
+    shift
+    found=$(version_of "$@" || true)
+    if [ -n "$found" ] && is_at_least "$found" "$wanted"; then
+        say "using $1 $found"
+        return
+    fi
+    if has_apt; then
+        refresh_apt
+        offered=$(apt-cache policy "${packages[0]}" | sed -nE 's/^ *Candidate: ([0-9]+:)?([0-9.]+).*/\2/p')
+        if [ -n "$offered" ] && is_at_least "$offered" "$wanted"; then
+            install_packages "${packages[@]}"
+            hash -r
+            found=$(version_of "$@" || true)
+            if [ -n "$found" ] && is_at_least "$found" "$wanted"; then return; fi
+        fi
+    fi
+    die "$1 $wanted or later is needed, and $([ -n "$found" ] && echo "$found is here" || echo "there is none"): install it from $url," \
+        "or leave its language out with TIDEMILL_LANGUAGES='rust ...'"
+}
+
+# `python3 -m venv` needs a package of its own on Debian.
+python_toolchain() {
+    toolchain 3.10 https://www.python.org/downloads python3 python3-venv -- python3 --version
+    python3 -c 'import ensurepip, venv' 2>/dev/null && return
+    has_apt || die "the Python here cannot make virtual environments: install its module venv"
+    install_packages python3-venv
+}
+
+node_toolchain() {
+    toolchain 20 https://nodejs.org/en/download nodejs -- node --version
+    # Debian has it apart; other packages of Node.js bring it along.
+    command -v npm >/dev/null || ! has_apt || install_packages npm
+    command -v npm >/dev/null || die "there is no npm beside node: install it from https://nodejs.org/en/download"
+}
+
 system_packages
 rust
-wasm_std
+for language in ${TIDEMILL_LANGUAGES:-rust python js go}; do
+    case $language in
+    rust) wasm_std ;;
+    python) python_toolchain ;;
+    js) node_toolchain ;;
+    go) toolchain 1.24 https://go.dev/doc/install golang-go -- go version ;;
+    *) die "TIDEMILL_LANGUAGES names '$language'; there are rust, python, js (TypeScript too) and go" ;;
+    esac
+done

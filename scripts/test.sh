@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Checks everything: set-up, format, lints, docs, tests of host and SDK, examples built and run.
+# Checks everything: set-up, format, lints, docs, tests of the host and of the SDKs, examples built and run.
 #
 #   scripts/test.sh            all of it
-#   scripts/test.sh STEP...    some of it: setup guests format lint docs test sdk
+#   scripts/test.sh STEP...    some of it: setup guests format lint test sdks docs
+#
+#   TIDEMILL_LANGUAGES         languages of guests and SDKs (default "rust python js go")
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -25,14 +27,14 @@ docs() {
   RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps -p tidemill
 }
 test_() { say "tests of the host"; cargo test --release --locked -p tidemill-host; }
-sdk() { say "tests of the SDK and the examples"; cargo test --release --locked -p tidemill -p tidemill-derive -p script-guest -p 'example-*'; }
+sdks() { say "tests of the SDKs and the processors, without wasm"; scripts/test-sdks.sh; }
 
-for step in "${@:-setup guests format lint test sdk docs}"; do
+for step in "${@:-setup guests format lint test sdks docs}"; do
   for one in $step; do
     case $one in
-      setup|guests|format|lint|docs|sdk) "$one" ;;
+      setup|guests|format|lint|docs|sdks) "$one" ;;
       test) test_ ;;
-      *) echo "unknown step $one; there are: setup guests format lint docs test sdk" >&2; exit 2 ;;
+      *) echo "unknown step $one; there are: setup guests format lint test sdks docs" >&2; exit 2 ;;
     esac
   done
 done

@@ -55,7 +55,6 @@ fn printed(command: &str, place: &Path) -> String {
         .args(["-c", command])
         .current_dir(place)
         .env("PATH", format!("{bin}:{path}"))
-        .env("TIDEMILL_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
         .output()
         .unwrap();
     assert!(output.status.success(), "$ {command}\n{}", String::from_utf8_lossy(&output.stderr));
