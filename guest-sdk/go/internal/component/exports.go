@@ -23,6 +23,9 @@ func init() {
 	words := "panic in group " + "0000000000" + ": the program ends itself, by os.Exit or because the Go runtime cannot go on"
 	lastWords.length = uint32(copy(lastWords.text[:], words))
 	contract.Log = func(level uint8, message string) {
+		if paused {
+			return
+		}
 		m, length := textPointer(strings.ToValidUTF8(message, "\uFFFD"))
 		loggingLog(uint32(level), m, length)
 	}

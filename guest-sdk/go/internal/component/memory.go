@@ -69,6 +69,18 @@ func collect(bytes uintptr) {
 	garbage.made, garbage.collectAt = 0, max(garbageMin, uintptr(stats.HeapAlloc)*3/4)
 }
 
+// paused is set while cabi_realloc makes memory. Other goroutines may run then, and what they log or print is dropped.
+var paused bool
+
+func pause(on bool) {
+	paused = on
+	var flag uint32
+	if on {
+		flag = 1
+	}
+	adapterSetPaused(flag)
+}
+
 //go:wasmexport cabi_realloc
 func cabiRealloc(old unsafe.Pointer, oldSize, align, size uint32) unsafe.Pointer {
 	at := (answers.used + uintptr(align) - 1) &^ (uintptr(align) - 1)
@@ -77,11 +89,11 @@ func cabiRealloc(old unsafe.Pointer, oldSize, align, size uint32) unsafe.Pointer
 		memory = unsafe.Add(unsafe.Pointer(unsafe.SliceData(answers.block)), at)
 		answers.used = end
 	} else {
-		adapterSetPaused(1)
+		pause(true)
 		b := make([]byte, size+align)
 		answers.more = append(answers.more, b)
 		memory = unsafe.Pointer(unsafe.SliceData(b))
-		adapterSetPaused(0)
+		pause(false)
 	}
 	if oldSize != 0 {
 		copy(unsafe.Slice((*byte)(memory), size), unsafe.Slice((*byte)(old), oldSize))
