@@ -27,6 +27,7 @@ mod metrics;
 mod model;
 mod native_query;
 mod poison;
+mod projects;
 mod reader;
 mod recovery;
 mod restarts;

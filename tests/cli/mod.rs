@@ -40,7 +40,7 @@ fn two_runs_give_identical_files() {
 
 #[test]
 fn every_command_teaches_with_examples() {
-    for command in ["run", "inspect", "state", "replay", "rollback", "fork"] {
+    for command in ["run", "new", "build", "dev", "doctor", "test", "inspect", "state", "replay", "rollback", "fork"] {
         let said = succeed(tidemill().args([command, "--help"]));
         let example = format!("\n  tidemill {command} ");
         assert!(said.out.contains("Examples:\n  ") && said.out.contains(&example), "{}", said.out);

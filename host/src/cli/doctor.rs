@@ -51,16 +51,17 @@ fn text(checkup: &Checkup) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let verdict = if checkup.is_usable() { "can be used" } else { "cannot be used" };
     writeln!(text, "{}: {verdict}", checkup.language.name())?;
+    let width = checkup.findings.iter().map(|finding| finding.what.len()).max().unwrap_or_default();
     for Finding { what, state } in &checkup.findings {
         match state {
             State::There { version, place } => {
                 let place = place.as_ref().map(|place| place.display().to_string());
                 let known: Vec<_> = [version.clone(), place].into_iter().flatten().collect();
                 let known = if known.is_empty() { "installed".to_owned() } else { known.join("  ") };
-                writeln!(text, "  ok       {what:14} {known}")?;
+                writeln!(text, "  ok       {what:width$}  {known}")?;
             }
-            State::Later => writeln!(text, "  later    {what}: the first `tidemill build` installs it")?,
-            State::Missing(error) => writeln!(text, "  missing  {what}: {error}")?,
+            State::Later => writeln!(text, "  later    {what:width$}  the first `tidemill build` installs it")?,
+            State::Missing(error) => writeln!(text, "  missing  {what:width$}  {error}")?,
         }
     }
     Ok(text)
