@@ -100,7 +100,10 @@ fn round(
     }
     match &built.query {
         Some(file) => run_query(file, &built, args.keep_state, tools.stop(), environment),
-        None => Ok(note(&format!("There is neither a folder cases nor a {QUERY_FILE}, so nothing is run."))),
+        None => {
+            note(&format!("There is neither a folder cases nor a {QUERY_FILE}, so nothing is run."));
+            Ok(())
+        }
     }
 }
 
