@@ -15,7 +15,7 @@ from .host import ApplyFault
 SOURCE_BYTES_MAX = 1 << 20
 
 _SDK = os.path.dirname(__file__) + os.sep
-_STDLIB = os.path.dirname(os.__file__) + os.sep
+_STDLIB = os.path.dirname(traceback.__file__) + os.sep
 
 
 @dataclass(frozen=True)
