@@ -94,7 +94,7 @@ func (p *Pending) Note(s *Session) {
 	*p = Pending{generation: s.generation, group: s.group, some: true}
 }
 
-// Of is whether there are any.
+// Of is whether there are any of the group in hand.
 func (p *Pending) Of(s *Session) bool {
 	return p.some && p.generation == s.generation && p.group == s.group
 }

@@ -33,7 +33,7 @@ type Session struct {
 	// The first fault of Apply in this call.
 	fault *contract.Fault
 
-	// How many goroutines there were before any code of the author ran in this call, and which one calls.
+	// How many goroutines there were when the batch began, before Init, and which one the call runs in.
 	goroutines int
 	owner      string
 }
