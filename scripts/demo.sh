@@ -10,11 +10,11 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 
 say "1. Set-up: compiler for RocksDB's bindings, WebAssembly standard library"
-scripts/setup.sh
+TIDEMILL_LANGUAGES=rust scripts/setup.sh
 say "2. Building the host (the first time takes minutes)"
 cargo build --release --locked -p tidemill-host
 say "3. Building the processor: examples/flights/rust -> a WebAssembly component"
-scripts/build-guests.sh flights
+scripts/build-guests.sh --lang rust flights
 
 tidemill=$CARGO_TARGET_DIR/release/tidemill
 demo=$CARGO_TARGET_DIR/demo

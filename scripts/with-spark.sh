@@ -32,6 +32,6 @@ fi
 
 # Prints the path of a test guest's component, which is built if it is missing.
 component() {
-    [ -e "$components/$1.wasm" ] || TIDEMILL=$tidemill scripts/build-guests.sh "$1" >&2
+    [ -e "$components/$1.wasm" ] || TIDEMILL=$tidemill scripts/build-guests.sh --lang rust "$1" >&2
     printf '%s\n' "$components/$1.wasm"
 }

@@ -58,4 +58,5 @@ use memory::Host;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/authors.md")]
 mod pages {}

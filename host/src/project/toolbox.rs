@@ -196,6 +196,7 @@ mod tests {
     use std::cell::RefCell;
     use std::os::unix::fs::PermissionsExt;
     use std::rc::Rc;
+    use std::sync::Barrier;
 
     use super::*;
 
@@ -300,6 +301,22 @@ mod tests {
         fs::write(left.join("half"), "x").unwrap();
         let place = tools.installed(&tool(": > whole")).unwrap();
         assert!(place.join("whole").exists() && !place.join("half").exists());
+    }
+
+    #[test]
+    fn of_two_builds_at_once_one_installs_and_the_other_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let begun = Barrier::new(2);
+        let install = || {
+            begun.wait();
+            toolbox(path, Network::Allowed).installed(&tool("echo x >> ../count; : > made")).unwrap()
+        };
+
+        let places = std::thread::scope(|scope| [scope.spawn(install), scope.spawn(install)].map(|one| one.join().unwrap()));
+
+        assert!(places.iter().all(|place| place.join("made").exists()));
+        assert_eq!(fs::read_to_string(path.join("cache/tools/count")).unwrap(), "x\n");
     }
 
     #[test]
