@@ -87,7 +87,7 @@ fn a_file_that_is_no_processor_is_told_what_it_is() {
     error[COMPONENT_IS_CORE_MODULE]: core.wasm is a core WebAssembly module, not a component; turn it into one (`tidemill build` does it for every supported language)
     error[COMPONENT_INVALID]: text.wasm is not a WebAssembly component that this host accepts: it does not begin like one; `tidemill build` makes one of a compiled processor
     error[COMPONENT_WORLD_MISMATCH]: other.wasm does not implement the world of this host, tidemill:processor@0.1.0: it does not export tidemill:processor/handler; it exports other:package/thing@1.0.0; build it with a matching SDK
-    error[COMPONENT_UNREADABLE]: missing.wasm could not be read: No such file or directory (os error 2); check the path, and that it is a file
+    error[COMPONENT_UNREADABLE]: missing.wasm could not be read: No such file or directory (os error 2); check the path, and build it first if it is that of a project (`tidemill build`)
     ");
 }
 

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::{Begun, LANGUAGES, cargo_target, is_wanted};
-use crate::support::{fail_with, json_lines, rows, succeed, tidemill};
+use super::{Begun, LANGUAGES, cargo_target, is_wanted, source};
+use crate::support::{fail_with, json_lines, repository, rows, succeed, tidemill};
 
 /// Begins, builds, tests and runs a project, and runs its tests in the language.
 fn goes_from_new_to_rows(language: &str) {
@@ -68,6 +68,30 @@ fn a_project_in_go_goes_from_new_to_rows() {
 }
 
 #[test]
+fn the_processors_that_the_page_shows_give_the_same_rows() {
+    let page = fs::read_to_string(repository().join("docs/authors.md")).unwrap();
+    for (language, tests) in [("python", "test_processor.py"), ("ts", "test/processor.test.ts"), ("go", "main_test.go")]
+    {
+        if !is_wanted(language) {
+            continue;
+        }
+        let shown = page.split(&format!("```{language}\n")).nth(1).unwrap().split("```").next().unwrap();
+        let project = Begun::new(language);
+        fs::write(project.path().join(source(language)), shown).unwrap();
+        fs::remove_file(project.path().join(tests)).unwrap();
+        project.change("query.toml", "user STRING, page STRING", "account STRING, amount BIGINT");
+        project.change("query.toml", "key = [\"user\"]", "key = [\"account\"]");
+        let payments = "{\"account\":\"a\",\"amount\":2}\n{\"account\":\"a\",\"amount\":3}\n";
+        fs::write(project.path().join("input/visits.jsonl"), payments).unwrap();
+
+        succeed(&mut project.command(["build", "--offline"]));
+        succeed(&mut project.command(["run"]));
+
+        assert_eq!(rows(&project.path().join("out")), "{\"account\":\"a\",\"total\":5}\n", "{language}");
+    }
+}
+
+#[test]
 fn the_readme_of_a_project_names_its_commands_and_files() {
     for (language, _) in LANGUAGES {
         let project = Begun::new(language);
@@ -75,7 +99,7 @@ fn the_readme_of_a_project_names_its_commands_and_files() {
         for command in ["$ tidemill build", "$ tidemill test", "$ tidemill run"] {
             assert!(readme.contains(command), "{language}: {command}");
         }
-        assert!(readme.contains(&format!("| `{}` |", super::source(language))), "{language}");
+        assert!(readme.contains(&format!("| `{}` |", source(language))), "{language}");
     }
 }
 

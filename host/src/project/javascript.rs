@@ -2,6 +2,7 @@
 //! bundles the project and calls componentize-js.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -86,7 +87,11 @@ fn link_tools(project: &Project, sdk: &Path, installed: &Path) -> Result<(), Pro
         return Ok(());
     }
     drop(fs::remove_file(&link));
-    symlink(target, &link).map_err(ProjectError::file(link))
+    match symlink(target, &link) {
+        // Another build was faster, or the author has installed the tools there.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        linked => linked.map_err(ProjectError::file(link)),
+    }
 }
 
 fn run(project: &Project, tools: &Toolbox, tool: &'static str, command: &mut Command) -> Result<(), ProjectError> {

@@ -313,7 +313,8 @@ mod tests {
             toolbox(path, Network::Allowed).installed(&tool("echo x >> ../count; : > made")).unwrap()
         };
 
-        let places = std::thread::scope(|scope| [scope.spawn(install), scope.spawn(install)].map(|one| one.join().unwrap()));
+        let places =
+            std::thread::scope(|scope| [scope.spawn(install), scope.spawn(install)].map(|one| one.join().unwrap()));
 
         assert!(places.iter().all(|place| place.join("made").exists()));
         assert_eq!(fs::read_to_string(path.join("cache/tools/count")).unwrap(), "x\n");

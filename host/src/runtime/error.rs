@@ -62,7 +62,7 @@ pub enum ComponentError {
         reason: String,
     },
     /// The file could not be read.
-    #[error("{} could not be read: {source}; check the path, and that it is a file", path.display())]
+    #[error("{} could not be read: {source}; check the path, and build it first if it is that of a project (`tidemill build`)", path.display())]
     Read {
         /// The file.
         path: PathBuf,
