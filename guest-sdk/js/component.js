@@ -13,6 +13,7 @@ import { exportedProcessor } from "./src/export.js";
 import { failureOf } from "./src/failure.js";
 import { Instance } from "./src/instance.js";
 import { setLogSink } from "./src/log.js";
+import { prepare } from "./src/prepare.js";
 
 const host = {
   next,
@@ -36,8 +37,11 @@ const host = {
 // with the author's line.
 for (const name of ["fetch", "Headers", "Request", "Response"]) delete globalThis[name];
 
+const processor = exportedProcessor();
+// Before there is a log: all of this runs while the component is built.
+prepare(processor);
 setLogSink(log);
-const instance = new Instance(exportedProcessor());
+const instance = new Instance(processor);
 
 export const handler = {
   init: guarded((query) => instance.init(host, { ...query, batchId: Number(query.batchId), parameters: new Map(query.parameters) })),

@@ -159,7 +159,7 @@ export class TestQuery {
   }
 
   #read(schema, row) {
-    return codecOf(schema, this.#definition.bigint).stored().read(new Buffer(bytesOf(row)), 0);
+    return codecOf(schema, this.#definition.bigint).stored.read(new Buffer(bytesOf(row)), 0);
   }
 }
 

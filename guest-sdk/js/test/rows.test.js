@@ -114,7 +114,7 @@ test("columns whose names mean something in JavaScript are columns like any othe
 });
 
 test("columns of state that were added later are null in older rows", () => {
-  const codec = codecOf("a INT NOT NULL", "number").stored();
+  const codec = codecOf("a INT NOT NULL", "number").stored;
   const buffer = Buffer.ofCapacity(8);
   codecOf("a INT", "number").write(buffer, 0, { a: null });
   assert.deepEqual(codec.read(buffer, 0), { a: null });

@@ -34,54 +34,60 @@ export function codecOf(ddl, bigint) {
   return codec;
 }
 
-/** Reads and writes the rows of one schema. Places are words of a Buffer. */
+/** Reads and writes the rows of one schema. Places are words of a Buffer. Each function is made when it is first asked for. */
 export class Codec {
   #bigint;
 
   constructor(schema, bigint) {
     this.schema = schema;
     this.#bigint = bigint;
+  }
 
-    const writer = new WriterCode({ keyed: false });
-    const putValue = writer.op(schema, VALUE_PUT, { hasVariable: true });
-    const emit = writer.op(schema, EMIT, { hasVariable: false });
-    const write = writer.row(schema);
-    const writers = compiled(writer.functions, { putValue, emit, write });
-    /** (buffer, variable, group, row): adds an op that puts the row into a value state. */
-    this.putValue = writers.putValue;
-    /** (buffer, group, row): adds an op that emits the row. */
-    this.emit = writers.emit;
-    /** (buffer, at, row) => end. Where it throws, the buffer has to be wiped from there. */
-    this.write = writers.write;
+  /** (buffer, at) => row */
+  get read() {
+    return this.#keep("read", new ReaderCode({ bigint: this.#bigint }), (code) => code.row(this.schema));
+  }
 
-    const reader = new ReaderCode({ bigint });
-    const read = reader.row(schema);
-    const rows = reader.rows(schema);
-    const readers = compiled(reader.functions, { read, rows });
-    /** (buffer, at) => row */
-    this.read = readers.read;
-    /** (buffer, at, count) => rows, that have their lengths before them */
-    this.readAll = readers.rows;
+  /** (buffer, at, count) => rows, that have their lengths before them */
+  get readAll() {
+    return this.#keep("readAll", new ReaderCode({ bigint: this.#bigint }), (code) => code.rows(this.schema));
+  }
+
+  /** (buffer, at, row) => end. Where it throws, the buffer has to be wiped from there. */
+  get write() {
+    return this.#keep("write", new WriterCode({ keyed: false }), (code) => code.row(this.schema));
+  }
+
+  /** As `write`, for rows that are compared by their bytes. */
+  get writeKey() {
+    return this.#keep("writeKey", new WriterCode({ keyed: true }), (code) => code.row(this.schema));
+  }
+
+  /** (buffer, variable, group, row): adds an op that puts the row into a value state. */
+  get putValue() {
+    return this.#keep("putValue", new WriterCode({ keyed: false }), (code) => code.op(this.schema, VALUE_PUT, { hasVariable: true }));
+  }
+
+  /** (buffer, group, row): adds an op that emits the row. */
+  get emit() {
+    return this.#keep("emit", new WriterCode({ keyed: false }), (code) => code.op(this.schema, EMIT, { hasVariable: false }));
   }
 
   /** The codec of the same rows as state holds them: a column may be NULL that was added later. */
-  stored() {
+  get stored() {
     const columns = this.schema.columns.map((column) => ({ ...column, nullable: true }));
-    const { read, readAll } = new Codec({ ...this.schema, columns }, this.#bigint);
-    return Object.assign(Object.create(this), { read, readAll });
+    return this.#own("stored", new Codec({ ...this.schema, columns }, this.#bigint));
   }
 
-  /** As `write`, for rows that are compared by their bytes. Made when it is first used. */
-  get writeKey() {
-    const writer = new WriterCode({ keyed: true });
-    const row = writer.row(this.schema);
-    const { row: writeKey } = compiled(writer.functions, { row });
-    Object.defineProperty(this, "writeKey", { value: writeKey });
-    return writeKey;
+  #keep(name, code, write) {
+    const wanted = write(code);
+    const source = `"use strict"; ${code.functions.join("\n")}\nreturn ${wanted};`;
+    return this.#own(name, new Function(...Object.keys(SCOPE), source)(...Object.values(SCOPE)));
   }
-}
 
-function compiled(functions, wanted) {
-  const result = Object.entries(wanted).map(([name, made]) => `${name}: ${made}`).join(", ");
-  return new Function(...Object.keys(SCOPE), `"use strict"; ${functions.join("\n")}\nreturn { ${result} };`)(...Object.values(SCOPE));
+  /** Puts a value in the place of the accessor that made it. */
+  #own(name, value) {
+    Object.defineProperty(this, name, { value });
+    return value;
+  }
 }

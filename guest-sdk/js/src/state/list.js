@@ -8,15 +8,15 @@ import { allRowsOf, rowsOf } from "./pages.js";
 export class ListState {
   #session;
   #variable;
-  #codec;
+  #writeElement;
   #read;
   #pending;
 
   constructor(session, variable, codec) {
     this.#session = session;
     this.#variable = variable;
-    this.#codec = codec;
-    this.#read = codec.stored().read;
+    this.#writeElement = codec.write;
+    this.#read = codec.stored.read;
     this.#pending = new PendingWrites(session);
   }
 
@@ -81,7 +81,7 @@ export class ListState {
         const element = elements[at];
         if (element === undefined || element === null) throw new ProcessorError(NULL_VALUE, "an element of a list is null");
         const row = end + 2;
-        const next = this.#codec.write(ops, row, element);
+        const next = this.#writeElement(ops, row, element);
         ops.i32[end] = (next - row) << 2;
         end = next;
       }

@@ -17,8 +17,9 @@ const REMOVED = -1;
 export class MapState {
   #session;
   #variable;
-  #key;
-  #value;
+  #keySchema;
+  #writeKey;
+  #writeValue;
   #readKey;
   #readValue;
   #identity;
@@ -27,10 +28,11 @@ export class MapState {
   constructor(session, variable, key, value) {
     this.#session = session;
     this.#variable = variable;
-    this.#key = key;
-    this.#value = value;
-    this.#readKey = key.stored().read;
-    this.#readValue = value.stored().read;
+    this.#keySchema = key.schema;
+    this.#writeKey = key.writeKey;
+    this.#writeValue = value.write;
+    this.#readKey = key.stored.read;
+    this.#readValue = value.stored.read;
     this.#identity = identityOf(key);
   }
 
@@ -64,8 +66,8 @@ export class MapState {
     const keyAt = ops.end + HEAD_WORDS + PUT_HEAD_WORDS;
     let valueAt;
     this.#put(MAP_PUT, () => {
-      valueAt = this.#key.writeKey(ops, keyAt, key);
-      const end = this.#value.write(ops, valueAt, value);
+      valueAt = this.#writeKey(ops, keyAt, key);
+      const end = this.#writeValue(ops, valueAt, value);
       ops.i32[keyAt - PUT_HEAD_WORDS] = (valueAt - keyAt) << 2;
       return end;
     });
@@ -77,7 +79,7 @@ export class MapState {
     this.#session.beforeWrite("mapState.delete");
     this.#checkKey(key);
     const { ops } = this.#session;
-    this.#put(MAP_REMOVE, () => this.#key.writeKey(ops, ops.end + HEAD_WORDS, key));
+    this.#put(MAP_REMOVE, () => this.#writeKey(ops, ops.end + HEAD_WORDS, key));
     this.#pendingOfGroup().writes.set(this.#identity(key), REMOVED);
   }
 
@@ -139,12 +141,12 @@ export class MapState {
     this.#checkKey(key);
     const { scratch } = this.#session;
     scratch.u8.fill(0);
-    return scratch.u8.subarray(0, this.#key.writeKey(scratch, 0, key) << 2);
+    return scratch.u8.subarray(0, this.#writeKey(scratch, 0, key) << 2);
   }
 
   /** A row whose only column is NULL is no key. */
   #checkKey(key) {
-    const { columns, single } = this.#key.schema;
+    const { columns, single } = this.#keySchema;
     const only = single ? key : columns.length === 1 ? key?.[columns[0].name] : key;
     if (only === undefined || only === null) throw new ProcessorError(NULL_VALUE, "the key of a map entry is null");
   }

@@ -16,7 +16,7 @@ export class ValueState {
   constructor(session, variable, codec) {
     this.session = session;
     this.variable = variable;
-    this.read = codec.stored().read;
+    this.read = codec.stored.read;
     this.putValue = codec.putValue;
     this.view = undefined;
     this.at = UNKNOWN;
