@@ -1,6 +1,7 @@
 """One module per program. All emit rows of a key, what happened, and what came of it as Python prints it."""
 
 from .crud import Crud
+from .dynamic import Dynamic
 from .event import EventTime
 from .evolution import Evolution
 from .initial import WithInitialState
@@ -15,6 +16,7 @@ PROGRAMS = {
     "crud": Crud,
     "ttl": Ttl,
     "timers": ProcessingTime,
+    "dynamic": Dynamic,
     "event": EventTime,
     "initial": WithInitialState,
     "iterators": Iterators,
