@@ -110,6 +110,7 @@ pub(super) fn pinned_tools(files: Files, npm: &Found) -> Installed {
     Installed {
         what: "componentize-js, esbuild and typescript".to_owned(),
         folder: format!("js-{}", digest.get(..12).unwrap_or(&digest)),
+        proof: "node_modules/.bin/esbuild",
         files,
         install: Box::new(move |place| vec![install(&npm, place)]),
     }

@@ -6,7 +6,7 @@
 //! beside them, which has the same shape.
 //!
 //! Read in this order: [`language`], [`manifest`], [`sdk`], [`toolbox`] and [`command`] (other people's programs), then one
-//! file per language: [`rust`], [`python`], [`javascript`], [`go`]. [`scaffold`] begins a project, [`checkup`] tells what is
+//! file per language: [`rust`], [`python`], [`javascript`], [`go`]. [`mod@scaffold`] begins a project, [`mod@checkup`] tells what is
 //! there to build one.
 //!
 //! Invariants:

@@ -103,6 +103,7 @@ pub(super) fn componentize_py(python: &Found) -> Installed {
     Installed {
         what: format!("{COMPONENTIZE_PY} {COMPONENTIZE_PY_VERSION}"),
         folder: format!("{COMPONENTIZE_PY}-{COMPONENTIZE_PY_VERSION}-python{major}.{minor}"),
+        proof: "bin/python",
         files: Files::new(),
         install: Box::new(move |place| {
             let mut venv = Command::new(&program);

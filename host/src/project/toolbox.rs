@@ -71,6 +71,8 @@ pub(super) struct Installed {
     pub(super) what: String,
     /// Name of its folder; another version has another one.
     pub(super) folder: String,
+    /// A file in it that is there when it can be run. Of one that was installed with a Python that has gone, it is not.
+    pub(super) proof: &'static str,
     /// Files that its commands find in the folder.
     pub(super) files: Files,
     /// How it gets there.
@@ -109,7 +111,7 @@ impl Toolbox {
     pub(super) fn place(&self, tool: &Installed) -> Result<(PathBuf, bool), ProjectError> {
         let cache = self.cache.as_ref().ok_or_else(|| ProjectError::NoCache { what: tool.what.clone() })?;
         let place = cache.join("tools").join(&tool.folder);
-        let is_there = place.is_dir();
+        let is_there = place.join(tool.proof).exists();
         Ok((place, is_there))
     }
 
@@ -132,12 +134,12 @@ impl Toolbox {
         let tools = place.parent().unwrap_or(&place);
         fs::create_dir_all(tools).map_err(ProjectError::file(tools))?;
         let _held = lock(&beside(".lock"), &self.stop)?;
-        if place.is_dir() {
+        if place.join(tool.proof).exists() {
             return Ok(place);
         }
-        // What an installation that was killed has left.
-        if partial.exists() {
-            fs::remove_dir_all(&partial).map_err(ProjectError::file(&partial))?;
+        // What an installation that was killed has left, and a tool that cannot be run any more.
+        for leftover in [&partial, &place].into_iter().filter(|folder| folder.exists()) {
+            fs::remove_dir_all(leftover).map_err(ProjectError::file(leftover))?;
         }
         fs::create_dir_all(&partial).map_err(ProjectError::file(&partial))?;
         let made = write_files(&partial, &tool.files).and_then(|()| self.install(tool, &partial));
@@ -264,6 +266,7 @@ mod tests {
         Installed {
             what: "the tool 1.2".to_owned(),
             folder: "tool-1.2".to_owned(),
+            proof: "made",
             files: Files::from([("list".into(), b"x\n".to_vec())]),
             install: Box::new(install),
         }
@@ -299,8 +302,20 @@ mod tests {
         let left = folder.path().join("cache/tools/tool-1.2.partial");
         fs::create_dir_all(&left).unwrap();
         fs::write(left.join("half"), "x").unwrap();
-        let place = tools.installed(&tool(": > whole")).unwrap();
-        assert!(place.join("whole").exists() && !place.join("half").exists());
+        let place = tools.installed(&tool(": > made")).unwrap();
+        assert!(place.join("made").exists() && !place.join("half").exists());
+    }
+
+    #[test]
+    fn a_tool_that_cannot_be_run_any_more_is_installed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = toolbox(folder.path(), Network::Allowed);
+        let place = tools.installed(&tool(": > made; : > old")).unwrap();
+        fs::remove_file(place.join("made")).unwrap();
+
+        tools.installed(&tool(": > made")).unwrap();
+
+        assert!(place.join("made").exists() && !place.join("old").exists());
     }
 
     #[test]
