@@ -4,6 +4,7 @@
 import { exportProcessor, ProcessorError } from "tidemill";
 
 import { Crud } from "./programs/crud.js";
+import { Dynamic } from "./programs/dynamic.js";
 import { EventTime } from "./programs/event.js";
 import { Evolution } from "./programs/evolution.js";
 import { WithInitialState } from "./programs/initial.js";
@@ -18,6 +19,7 @@ const PROGRAMS = {
   crud: Crud,
   ttl: Ttl,
   timers: ProcessingTime,
+  dynamic: Dynamic,
   event: EventTime,
   initial: WithInitialState,
   iterators: Iterators,
