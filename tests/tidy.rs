@@ -103,7 +103,8 @@ fn nothing_is_left_half_done() {
 }
 
 /// How texts begin that look like codes and are none: environment variables and types.
-const NO_CODES: [&str; 8] = ["CARGO_", "CGO_", "NO_COLOR", "OUT_DIR", "RUST_", "TIDEMILL_", "TIMESTAMP_", "XDG_"];
+const NO_CODES: [&str; 9] =
+    ["CARGO_", "CGO_", "NO_COLOR", "OUT_DIR", "RUST_", "TIDEMILL_", "TIMESTAMP_", "VIRTUAL_ENV", "XDG_"];
 
 #[test]
 fn every_error_code_is_documented_and_every_documented_one_exists() {

@@ -74,14 +74,15 @@ fn a_package_with_native_code_is_explained() {
     if !is_wanted("python") {
         return;
     }
-    let project = Begun::new("python");
-    let package = project.path().join("fastmath");
-    fs::create_dir(&package).unwrap();
+    let (project, environment) = (Begun::new("python"), TempDir::new().unwrap());
+    let package = environment.path().join("lib/python3.12/site-packages/fastmath");
+    fs::create_dir_all(&package).unwrap();
     fs::write(package.join("__init__.py"), "from fastmath._core import add\n").unwrap();
     fs::write(package.join("_core.cpython-312-x86_64-linux-gnu.so"), "\x7fELF").unwrap();
     project.change("processor.py", "import tidemill\n", "import fastmath\nimport tidemill\n");
 
-    let said = fail_with(&mut project.command(["build", "--offline"]), "BUILD_NATIVE_CODE");
+    let mut build = project.command(["build", "--offline"]);
+    let said = fail_with(build.env("VIRTUAL_ENV", environment.path()), "BUILD_NATIVE_CODE");
 
     assert!(said.err.contains("fastmath has native code"), "{}", said.err);
     assert!(said.err.contains("pure Python"), "{}", said.err);

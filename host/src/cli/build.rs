@@ -133,6 +133,7 @@ pub(super) fn run(args: &BuildArgs, format: Format, environment: &Environment) -
 pub(super) fn toolbox(args: &ToolArgs, stop: Stop, environment: &Environment) -> Toolbox {
     Toolbox {
         path: environment.path.clone(),
+        virtual_env: environment.virtual_env.clone(),
         cache: environment.cache_dir.clone(),
         network: if args.offline { Network::Offline } else { Network::Allowed },
         stop,

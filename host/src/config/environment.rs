@@ -10,6 +10,8 @@ pub struct Environment {
     pub log_filter: Option<String>,
     /// `PATH`: where the tools of other languages are looked for.
     pub path: OsString,
+    /// `VIRTUAL_ENV`: the virtual environment of Python that is active, whose packages a processor may import.
+    pub virtual_env: Option<PathBuf>,
     /// `TIDEMILL_CACHE`, else the user's cache folder: where compiled components and tools are kept.
     pub cache_dir: Option<PathBuf>,
     /// `TIDEMILL_CRASH_AT`, for tests: `point:n` aborts the process at the n-th pass of a named point.
@@ -32,6 +34,7 @@ impl Environment {
         Self {
             log_filter: set("TIDEMILL_LOG"),
             path: std::env::var_os("PATH").unwrap_or_default(),
+            virtual_env: set("VIRTUAL_ENV").map(PathBuf::from),
             cache_dir,
             crash_at: set("TIDEMILL_CRASH_AT"),
             no_color: set("NO_COLOR").is_some(),

@@ -55,21 +55,24 @@ pub(super) fn build(project: &Project, tools: &Toolbox) -> Result<Vec<u8>, Proje
     fs::write(&main, format!("import {module}\nfrom tidemill.component import Handler\n"))
         .map_err(ProjectError::file(&main))?;
 
+    let active = tools.virtual_env.as_deref().and_then(site_packages);
     let mut folders = vec![scratch.path(), project.root()];
-    folders.extend(project.manifest.packages.iter().map(PathBuf::as_path));
+    folders.extend(project.manifest.packages.iter().chain(&active).map(PathBuf::as_path));
     folders.push(project.sdk()?);
     let mut command = Command::new(installed.join("bin/python"));
     command.args(["-c", RUN, "-d"]).arg(project.wit()?).args(["-w", WORLD, "componentize"]);
     for folder in &folders {
         command.arg("-p").arg(folder);
     }
-    // A folder of the author's must not get between the tool and its own modules.
+    // The component is made of the folders above, not of what else is installed on this machine; and none of the author's
+    // modules may get between the tool and its own.
     command
         .arg("-o")
         .arg(&out)
         .arg(MAIN)
         .current_dir(scratch.path())
         .env("RUST_BACKTRACE", "0")
+        .env("VIRTUAL_ENV", &installed)
         .env_remove("PYTHONPATH");
     let done = tools.run(&mut command)?;
     if !done.status.success() {
@@ -80,6 +83,12 @@ pub(super) fn build(project: &Project, tools: &Toolbox) -> Result<Vec<u8>, Proje
         });
     }
     fs::read(&out).map_err(ProjectError::file(out))
+}
+
+/// Where a virtual environment has its packages.
+fn site_packages(environment: &Path) -> Option<PathBuf> {
+    let versions = fs::read_dir(environment.join("lib")).ok()?.flatten();
+    versions.map(|version| version.path().join("site-packages")).find(|folder| folder.is_dir())
 }
 
 /// A Python that can make the folder that we install into.

@@ -27,6 +27,8 @@ pub type Tell = Box<dyn Fn(&str)>;
 pub struct Toolbox {
     /// As the variable PATH.
     pub path: OsString,
+    /// The virtual environment of Python that is active, if any.
+    pub virtual_env: Option<PathBuf>,
     /// Where tools are installed. None: nowhere.
     pub cache: Option<PathBuf>,
     /// Whether they may be fetched.
@@ -175,6 +177,7 @@ impl Toolbox {
     pub(super) fn for_tests() -> Self {
         Self {
             path: std::env::var("PATH").unwrap().into(),
+            virtual_env: None,
             cache: None,
             network: Network::Offline,
             stop: Stop::default(),
@@ -220,6 +223,7 @@ mod tests {
     fn toolbox(path: &Path, network: Network) -> Toolbox {
         Toolbox {
             path: path.into(),
+            virtual_env: None,
             cache: Some(path.join("cache")),
             network,
             stop: Stop::default(),
