@@ -27,7 +27,7 @@ export async function bundleProcessor(project, outfile, tools) {
   });
 }
 
-/** Modules that run in Node, as they are for tests; packages of the project stay outside. */
+/** Modules that run in Node, for tests. */
 export async function bundleTests(entryPoints, outdir, tools) {
   const esbuild = await importTool("esbuild/lib/main.js", tools);
   await esbuild.build({ ...SHARED, entryPoints, outdir, platform: "node", outExtension: { ".js": ".mjs" } });
