@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::carried;
 use super::error::ProjectError;
 use super::language::Language;
-use super::toolbox::{Found, Installed, Toolbox};
+use super::programs::Found;
+use super::toolbox::{Installed, Toolbox};
 use super::{go, javascript, python, rust};
 
 /// What was found for a language.
@@ -57,7 +58,7 @@ pub fn checkup(language: Language, tools: &Toolbox) -> Checkup {
                 Ok(_) => State::There { version: None, place: None },
                 Err(error) => State::Missing(error),
             };
-            vec![program("cargo", tools.find(&rust::CARGO)), Finding { what: rust::TARGET.to_owned(), state: target }]
+            vec![program("cargo", rust::CARGO.find(tools)), Finding { what: rust::TARGET.to_owned(), state: target }]
         }
         Language::Python => {
             let found = python::find(tools);
@@ -65,12 +66,12 @@ pub fn checkup(language: Language, tools: &Toolbox) -> Checkup {
             [Some(program("python", found)), tool.map(|tool| installed(&tool, tools))].into_iter().flatten().collect()
         }
         Language::JavaScript => {
-            let npm = tools.find(&javascript::NPM);
+            let npm = javascript::NPM.find(tools);
             let tool = npm.as_ref().ok().map(|npm| javascript::pinned_tools(carried::files("guest-sdk/js/tools"), npm));
-            let programs = [program("node", tools.find(&javascript::NODE)), program("npm", npm)];
+            let programs = [program("node", javascript::NODE.find(tools)), program("npm", npm)];
             programs.into_iter().chain(tool.map(|tool| installed(&tool, tools))).collect()
         }
-        Language::Go => vec![program("go", tools.find(&go::GO))],
+        Language::Go => vec![program("go", go::GO.find(tools))],
     };
     Checkup { language, findings }
 }

@@ -8,7 +8,8 @@ use super::Project;
 use super::error::ProjectError;
 use super::language::Language;
 use super::manifest::Manifest;
-use super::toolbox::{Network, Program, Toolbox};
+use super::programs::Program;
+use super::toolbox::{Network, Toolbox};
 use crate::runtime::componentize_with_adapter;
 
 /// The SDK's module.
@@ -48,7 +49,7 @@ pub(super) fn manifest(text: &str) -> Result<Manifest, String> {
 }
 
 pub(super) fn build(project: &Project, tools: &Toolbox) -> Result<Vec<u8>, ProjectError> {
-    let go = tools.find(&GO)?;
+    let go = GO.find(tools)?;
     let scratch = tempfile::tempdir().map_err(ProjectError::file(std::env::temp_dir()))?;
     let module = scratch.path().join("core.wasm");
     let mut command = Command::new(go.path);

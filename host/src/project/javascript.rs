@@ -14,7 +14,8 @@ use super::carried::Files;
 use super::error::ProjectError;
 use super::language::Language;
 use super::manifest::Manifest;
-use super::toolbox::{Found, Installed, Program, Toolbox};
+use super::programs::{Found, Program};
+use super::toolbox::{Installed, Toolbox};
 use super::{OWN_FOLDER, Project};
 
 /// What the pinned tools are, within the SDK: a package and its lock.
@@ -63,9 +64,9 @@ pub(super) fn manifest(text: &str) -> Result<Manifest, String> {
 }
 
 pub(super) fn build(project: &Project, tools: &Toolbox) -> Result<Vec<u8>, ProjectError> {
-    let node = tools.find(&NODE)?;
+    let node = NODE.find(tools)?;
     let sdk = project.sdk()?;
-    let installed = tools.installed(&pinned_tools(pinned_by(sdk)?, &tools.find(&NPM)?))?;
+    let installed = tools.installed(&pinned_tools(pinned_by(sdk)?, &NPM.find(tools)?))?;
     link_tools(project, sdk, &installed)?;
     if project.root.join("tsconfig.json").is_file() {
         let mut tsc = Command::new(installed.join("node_modules/.bin/tsc"));

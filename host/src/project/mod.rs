@@ -5,7 +5,7 @@
 //! version and puts them there ([`sdk`]), since no SDK is in a registry. The examples of the repository name the folder
 //! beside them, which has the same shape.
 //!
-//! Read in this order: [`language`], [`manifest`], [`sdk`], [`toolbox`] and [`command`] (other people's programs), then one
+//! Read in this order: [`language`], [`manifest`], [`sdk`], [`programs`], [`toolbox`] and [`command`] (other people's tools), then one
 //! file per language: [`rust`], [`python`], [`javascript`], [`go`]. [`mod@scaffold`] begins a project, [`mod@checkup`] tells what is
 //! there to build one.
 //!
@@ -25,6 +25,7 @@ mod javascript;
 mod language;
 mod lock;
 mod manifest;
+mod programs;
 mod python;
 mod rust;
 mod scaffold;

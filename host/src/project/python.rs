@@ -11,7 +11,8 @@ use super::carried::Files;
 use super::error::ProjectError;
 use super::language::Language;
 use super::manifest::{self, Manifest};
-use super::toolbox::{Found, Installed, Program, Toolbox};
+use super::programs::{Found, Program};
+use super::toolbox::{Installed, Toolbox};
 use crate::runtime::WORLD;
 
 const COMPONENTIZE_PY: &str = "componentize-py";
@@ -93,7 +94,7 @@ fn site_packages(environment: &Path) -> Option<PathBuf> {
 
 /// A Python that can make the folder that we install into.
 pub(super) fn find(tools: &Toolbox) -> Result<Found, ProjectError> {
-    let python = tools.find(&PYTHON)?;
+    let python = PYTHON.find(tools)?;
     let done = tools.run(Command::new(&python.path).args(["-c", "import ensurepip, venv"]))?;
     if done.status.success() {
         return Ok(python);

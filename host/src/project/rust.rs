@@ -11,7 +11,8 @@ use super::Project;
 use super::error::ProjectError;
 use super::language::Language;
 use super::manifest::{self, Manifest};
-use super::toolbox::{Network, Program, Toolbox};
+use super::programs::Program;
+use super::toolbox::{Network, Toolbox};
 use crate::runtime::componentize;
 
 /// The target of Rust guests: no operating system, so that a component imports nothing but the host's interfaces.
@@ -48,7 +49,7 @@ pub(super) fn manifest(text: &str) -> Result<Manifest, String> {
 }
 
 pub(super) fn build(project: &Project, profile: &str, tools: &Toolbox) -> Result<Vec<u8>, ProjectError> {
-    let cargo = tools.find(&CARGO)?;
+    let cargo = CARGO.find(tools)?;
     let settings = std_settings(tools)?;
     let manifest = project.root.join(Language::Rust.manifest());
     let mut command = Command::new(cargo.path);

@@ -1,4 +1,4 @@
-//! Other people's tools: programs of this machine, found on the path; and the few that we install into the cache.
+//! What a build may use: the machine's programs, and the few tools that we install into the cache.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,7 +8,6 @@ use std::process::Command;
 use super::carried::{Files, write_files};
 use super::command::{self, Done, Stop};
 use super::error::ProjectError;
-use super::language::Language;
 use super::lock::lock;
 
 /// Whether tools may be fetched.
@@ -39,31 +38,6 @@ pub struct Toolbox {
     pub tell: Tell,
 }
 
-/// A program that the author installs.
-pub(super) struct Program {
-    pub(super) language: Language,
-    /// Names it may have, best first.
-    pub(super) names: &'static [&'static str],
-    /// What asks for the version; the answer's first word that begins like a number, after these prefixes, is it.
-    pub(super) version_argument: &'static str,
-    /// Major and minor version that are needed at least.
-    pub(super) at_least: (u32, u32),
-    /// With its version, for people.
-    pub(super) what: &'static str,
-    /// How to get it.
-    pub(super) how: &'static str,
-}
-
-/// A program that was found.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub(super) path: PathBuf,
-    /// Major and minor.
-    pub(super) version: (u32, u32),
-    /// As it tells it.
-    pub(super) shown: String,
-}
-
 /// The commands that install a tool into a folder, one after the other.
 pub(super) type Install = Box<dyn Fn(&Path) -> Vec<Command>>;
 
@@ -85,28 +59,6 @@ impl Toolbox {
     /// Set when the author interrupts.
     pub fn stop(&self) -> &Stop {
         &self.stop
-    }
-
-    /// A program of the path, new enough.
-    ///
-    /// # Errors
-    /// There is none, or only older ones; with how to get it.
-    pub(super) fn find(&self, program: &Program) -> Result<Found, ProjectError> {
-        let mut too_old = None;
-        for name in program.names {
-            let Ok(path) = which::which_in(name, Some(&self.path), Path::new("/")) else { continue };
-            let done = self.run(Command::new(&path).arg(program.version_argument))?;
-            let Some((version, shown)) = version(&done.said()) else { continue };
-            if version >= program.at_least {
-                return Ok(Found { path, version, shown });
-            }
-            too_old.get_or_insert((path, shown));
-        }
-        let (language, what, how) = (program.language, program.what.to_owned(), program.how.to_owned());
-        Err(match too_old {
-            Some((program, found)) => ProjectError::ToolOutdated { language, what, program, found, how },
-            None => ProjectError::ToolMissing { language, what, how },
-        })
     }
 
     /// Where a tool would be installed, and whether it is.
@@ -186,39 +138,13 @@ impl Toolbox {
     }
 }
 
-/// The first version in a text: `v20.20.2`, `go version go1.26.8 linux/amd64`, `Python 3.11.7`.
-fn version(text: &str) -> Option<((u32, u32), String)> {
-    text.split_whitespace().find_map(|word| {
-        let numbers = word.trim_start_matches(|c: char| !c.is_ascii_digit());
-        let mut parts = numbers.split(|c: char| !c.is_ascii_digit());
-        let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some(((major, minor), numbers.to_owned()))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
-    use std::os::unix::fs::PermissionsExt;
     use std::rc::Rc;
     use std::sync::Barrier;
 
     use super::*;
-
-    const NODE: Program = Program {
-        language: Language::JavaScript,
-        names: &["node"],
-        version_argument: "--version",
-        at_least: (20, 0),
-        what: "Node.js 20 or later",
-        how: "Get it.",
-    };
-
-    fn program_that_says(folder: &Path, name: &str, words: &str) {
-        let path = folder.join(name);
-        fs::write(&path, format!("#!/bin/sh\necho '{words}'\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
 
     fn toolbox(path: &Path, network: Network) -> Toolbox {
         Toolbox {
@@ -229,35 +155,6 @@ mod tests {
             stop: Stop::default(),
             tell: Box::new(|_| ()),
         }
-    }
-
-    #[test]
-    fn versions_are_read_as_tools_tell_them() {
-        for (said, expected) in [
-            ("v20.20.2", (20, 20)),
-            ("go version go1.26.8 linux/amd64", (1, 26)),
-            ("Python 3.9.2", (3, 9)),
-            ("cargo 1.95.0 (f2d3ce0bd 2026-03-21)", (1, 95)),
-            ("go version go1.25rc1 linux/amd64", (1, 25)),
-        ] {
-            assert_eq!(version(said).unwrap().0, expected, "{said}");
-        }
-        assert!(version("no version here").is_none());
-    }
-
-    #[test]
-    fn a_program_is_missing_outdated_or_found() {
-        let folder = tempfile::tempdir().unwrap();
-        let tools = toolbox(folder.path(), Network::Offline);
-        assert_eq!(tools.find(&NODE).unwrap_err().code(), "TOOL_MISSING");
-
-        program_that_says(folder.path(), "node", "v18.19.0");
-        let error = tools.find(&NODE).unwrap_err();
-        assert_eq!(error.code(), "TOOL_OUTDATED");
-        assert!(error.to_string().contains("18.19.0") && error.to_string().contains("Get it."), "{error}");
-
-        program_that_says(folder.path(), "node", "v20.1.0");
-        assert_eq!(tools.find(&NODE).unwrap().version, (20, 1));
     }
 
     /// A tool that is installed by a shell in its folder.
