@@ -23,6 +23,7 @@ mod examples;
 mod hostile;
 mod initial_state;
 mod kit;
+mod languages;
 mod metrics;
 mod model;
 mod native_query;

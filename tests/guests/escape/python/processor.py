@@ -12,9 +12,10 @@ batches = set()
 
 class Escape(StatefulProcessor):
     def init(self, handle):
-        batches.add(handle.getQueryInfo().getBatchId())
+        self.batch = handle.getQueryInfo().getBatchId()
 
     def handleInputRows(self, key, rows, timerValues):
+        batches.add(self.batch)
         for _ in rows:
             for what, attempt in ATTEMPTS.items():
                 yield Row(key=key[0], what=what, result=result_of(attempt))

@@ -26,7 +26,6 @@ ATTEMPTS = {
     "random: the system's generator": lambda: random.SystemRandom().random(),
     "random: secrets": lambda: secrets.token_hex(8),
     "random: urandom": lambda: os.urandom(8).hex(),
-    "random: getrandom": lambda: os.getrandom(8).hex(),
     "random: uuid4": lambda: uuid.uuid4(),
     "random: uuid7": lambda: uuid.uuid7(),
     "random: node of a UUID": lambda: uuid.getnode(),
