@@ -14,10 +14,11 @@ const batches = new Set();
 
 class Escape {
   init({ query }) {
-    batches.add(query.batchId);
+    this.batch = query.batchId;
   }
 
   *handleInputRows(key, rows, timers) {
+    batches.add(this.batch);
     for (const _ of rows) {
       for (const [what, attempt] of Object.entries(attempts)) yield { key, what, result: resultOf(attempt) };
       yield { key, what: "time: of the handler", result: String(timers.processingTimeMs) };
