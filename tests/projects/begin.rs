@@ -68,6 +68,17 @@ fn a_project_in_go_goes_from_new_to_rows() {
 }
 
 #[test]
+fn a_project_that_was_not_built_is_told_so_once() {
+    let project = Begun::new("go");
+
+    for command in ["test", "run"] {
+        let said = fail_with(&mut project.command([command]), "COMPONENT_UNREADABLE");
+        assert_eq!((said.out.as_str(), said.err.lines().count()), ("", 1), "{}", said.err);
+        assert!(said.err.contains("build/visits.wasm") && said.err.contains("tidemill build"), "{}", said.err);
+    }
+}
+
+#[test]
 fn the_processors_that_the_page_shows_give_the_same_rows() {
     let page = fs::read_to_string(repository().join("docs/authors.md")).unwrap();
     for (language, tests) in [("python", "test_processor.py"), ("ts", "test/processor.test.ts"), ("go", "main_test.go")]

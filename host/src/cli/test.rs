@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
+use toml::Table;
 
 use super::Format;
 use super::output::{self, Coded};
-use crate::config::Environment;
+use super::query_args::QUERY_FILE;
+use crate::config::{Environment, QueryConfig};
 use crate::testkit::{Case, CaseError, Failure, Kit, Report, updated};
 
 /// Run test cases against a processor: rows and times in, rows, state and timers out
@@ -67,7 +69,7 @@ const CASE_FAILED: u8 = 3;
 /// Runs the command.
 pub(super) fn run(args: &TestArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
     let cases = load(args).map_err(|error| Coded::wrap(error.code(), error))?;
-    let kit = kit(args, environment)?;
+    let kit = kit(args, &cases, environment)?;
     let color = std::io::stdout().is_terminal() && !environment.no_color;
     let mut results = Vec::new();
     for (path, case) in &cases {
@@ -118,14 +120,27 @@ fn load(args: &TestArgs) -> Result<Vec<(PathBuf, Case)>, CaseError> {
     }
 }
 
-fn kit(args: &TestArgs, environment: &Environment) -> anyhow::Result<Kit> {
+fn kit(args: &TestArgs, cases: &[(PathBuf, Case)], environment: &Environment) -> anyhow::Result<Kit> {
     let cache = environment.cache_dir.as_ref().map(|folder| folder.join("compiled"));
     let folder = args.component.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let kit = Kit::new(folder, cache.as_deref()).map_err(|error| Coded::wrap(error.code(), error))?;
-    let Some(component) = &args.component else { return Ok(kit) };
+    let Some(component) = &args.component else {
+        // Else each step of each case would tell it.
+        if let Some(missing) = not_built(cases) {
+            kit.check(&missing).map_err(|error| Coded::wrap(error.code(), error))?;
+        }
+        return Ok(kit);
+    };
     let kit = kit.with_component(component);
     kit.check(component).map_err(|error| Coded::wrap(error.code(), error))?;
     Ok(kit)
+}
+
+/// The component of the project in hand, if cases want it and it is not there.
+fn not_built(cases: &[(PathBuf, Case)]) -> Option<PathBuf> {
+    let query = QueryConfig::load(Some(Path::new(QUERY_FILE)), Table::new()).ok()?;
+    let is_wanted = cases.iter().any(|(_, case)| case.component.is_none());
+    query.steps.into_iter().map(|step| step.component).find(|component| is_wanted && !component.exists())
 }
 
 /// Writes what happened into the case; false if it cannot be written down.
