@@ -1,13 +1,16 @@
 //! Conformance with Spark's transformWithState: the cases of `tests/conformance`, which say there what they are.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tempfile::TempDir;
 use tidemill_host::testkit::{Case, Kit, Report};
 
+use super::languages::Language;
 use super::support::{component, repository};
 
 mod coverage;
@@ -19,10 +22,11 @@ fn folder() -> PathBuf {
     repository().join("tests/conformance")
 }
 
-/// All cases.
+/// All cases: those of any language, and those of what one language alone can do.
 fn cases() -> Vec<Case> {
-    let paths = files(&folder().join("cases"))
+    let paths = ["cases", "languages"]
         .into_iter()
+        .flat_map(|place| files(&folder().join(place)))
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with("query.toml"));
     let cases = paths.map(|path| Case::load(&path).unwrap_or_else(|error| panic!("{error}")));
     cases.collect()
@@ -35,10 +39,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn kit(workers: i64) -> Kit {
-    let components = component("script").parent().unwrap().to_owned();
+    kit_of(component("script").parent().unwrap(), workers)
+}
+
+/// A kit for the components of a folder.
+fn kit_of(components: &Path, workers: i64) -> Kit {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache/compiled");
     let settings = format!("query.workers = {workers}").parse().unwrap();
-    Kit::new(&components, Some(&cache)).unwrap().with_defaults(settings)
+    Kit::new(components, Some(&cache)).unwrap().with_defaults(settings)
 }
 
 #[test]
@@ -58,6 +66,26 @@ fn every_case_passes() {
     let steps: usize = cases.iter().map(|case| case.steps.len()).sum();
     let differing = cases.iter().flat_map(|case| &case.steps).filter(|step| step.differs.is_some()).count();
     println!("{} cases, {steps} steps, {differing} of them differ from Spark, {failed} failed", cases.len());
+    assert_eq!(failed, 0, "see the differences above");
+}
+
+/// The programs of the recorded scenarios are there in every language, with the same rows, metrics and errors.
+#[test]
+fn cases_of_the_recorded_programs_pass_in_every_language() {
+    let recorded = |case: &Case| case.folder.ends_with("spark") || case.component.as_deref() == Some("conformance");
+    let cases: Vec<_> = cases().into_iter().filter(recorded).collect();
+    assert!(cases.len() > 100, "{} cases", cases.len());
+    let mut failed = 0;
+    for language in Language::ALL {
+        let components = TempDir::new().unwrap();
+        symlink(language.component("conformance"), components.path().join("conformance.wasm")).unwrap();
+        for (case, report) in cases.iter().zip(run(&kit_of(components.path(), 1), &cases)) {
+            if !report.passed() {
+                failed += 1;
+                println!("{language:?}, {}: {}\n{report}", case.name, case.about);
+            }
+        }
+    }
     assert_eq!(failed, 0, "see the differences above");
 }
 

@@ -73,7 +73,7 @@ pub fn fail_with(command: &mut Command, code: &str) -> Said {
 
 /// An example, copied to where files have known times. Its components are those of [`component`].
 pub struct Example {
-    pub name: &'static str,
+    pub name: String,
     folder: TempDir,
 }
 
@@ -82,14 +82,26 @@ pub const EXAMPLES: [&str; 7] =
     ["counter", "counter-initial-state", "heartbeat", "sessions", "sessions-per-day", "dedup", "flights"];
 
 impl Example {
-    pub fn new(name: &'static str) -> Self {
+    pub fn new(name: &str) -> Self {
+        let components = component(name).parent().unwrap().to_str().unwrap().to_owned();
+        Self::changed(name, |settings| settings.replace("../../target/components", &components))
+    }
+
+    /// An example of one step that runs this component.
+    pub fn running(name: &str, component: &Path) -> Self {
+        Self::changed(name, |settings| {
+            let named = settings.lines().find(|line| line.starts_with("component = ")).unwrap();
+            settings.replace(named, &format!("component = {component:?}"))
+        })
+    }
+
+    fn changed(name: &str, change: impl FnOnce(String) -> String) -> Self {
         let folder = TempDir::new().unwrap();
         copy_with_times(&repository().join("examples").join(name), folder.path());
-        let (config, components) = (folder.path().join("query.toml"), component(name));
-        let text = fs::read_to_string(&config).unwrap();
-        let components = components.parent().unwrap().to_str().unwrap();
-        fs::write(&config, text.replace("../../target/components", components)).unwrap();
-        Self { name, folder }
+        let config = folder.path().join("query.toml");
+        let settings = fs::read_to_string(&config).unwrap();
+        fs::write(&config, change(settings)).unwrap();
+        Self { name: name.to_owned(), folder }
     }
 
     pub fn path(&self) -> &Path {

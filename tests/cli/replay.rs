@@ -196,7 +196,7 @@ fn components(ran: &Ran) -> Vec<String> {
 /// Runs the query on with another component that does the same: it has a custom section, which nobody reads, more.
 fn run_upgraded<'a>(ran: &Ran, arguments: impl IntoIterator<Item = &'a str>) {
     let (custom_section, name) = (0_u8, b"upgraded");
-    let mut bytes = fs::read(component(ran.example.name)).unwrap();
+    let mut bytes = fs::read(component(&ran.example.name)).unwrap();
     bytes.extend([custom_section, name.len() as u8 + 1, name.len() as u8]);
     bytes.extend(name);
     let upgraded = ran.place.path().join("upgraded.wasm");

@@ -1,6 +1,7 @@
 //! Guests that do the same in every language: what reaches the user of one must reach that of any.
 
 mod determinism;
+mod examples;
 mod faults;
 
 use std::path::PathBuf;
@@ -18,6 +19,16 @@ pub enum Language {
 
 impl Language {
     pub const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::JavaScript, Self::Go];
+
+    /// Folders of projects in this language, beside each other in an example.
+    fn folders(self) -> &'static [&'static str] {
+        match self {
+            Self::Rust => &["rust"],
+            Self::Python => &["python"],
+            Self::JavaScript => &["js", "ts"],
+            Self::Go => &["go"],
+        }
+    }
 
     /// The component of a guest in this language, which `scripts/build-guests.sh` made.
     pub fn component(self, guest: &str) -> PathBuf {
