@@ -1,6 +1,7 @@
 //! The commands of the documentation do what it says: each block of a console is run, and must print what it shows.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -32,6 +33,36 @@ fn the_page_on_state_shows_what_its_commands_print() {
     }
 }
 
+#[test]
+fn the_processor_in_c_on_the_page_for_authors_of_sdks_is_built_and_counts() {
+    let place = TempDir::new().unwrap();
+    let page = fs::read_to_string(repository().join("docs/sdk-authors.md")).unwrap();
+    let program = page.split("```c\n").nth(1).unwrap().split("```").next().unwrap();
+    fs::write(place.path().join("counter.c"), program).unwrap();
+    provide_wasm_linker(place.path());
+
+    let commands = commands(&page);
+
+    assert!(commands.len() > 4);
+    for (command, shown) in commands {
+        assert_eq!(printed(&command, place.path()), shown, "$ {command}");
+    }
+}
+
+/// Puts a `wasm-ld` into the place's own `bin`: the linker inside the Rust toolchain, where there is one.
+fn provide_wasm_linker(place: &Path) {
+    let said = |args: &[&str]| String::from_utf8(Command::new("rustc").args(args).output().unwrap().stdout).unwrap();
+    let versions = said(&["-vV"]);
+    let host = versions.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    let linker = format!("{}/lib/rustlib/{host}/bin/rust-lld", said(&["--print", "sysroot"]).trim());
+    if Path::new(&linker).exists() {
+        let command = place.join("bin/wasm-ld");
+        fs::create_dir(place.join("bin")).unwrap();
+        fs::write(&command, format!("#!/bin/sh\nexec '{linker}' -flavor wasm \"$@\"\n")).unwrap();
+        fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
 /// The commands of the blocks of a console, with what is shown below each.
 fn commands(page: &str) -> Vec<(String, String)> {
     let mut commands: Vec<(String, String)> = Vec::new();
@@ -54,7 +85,7 @@ fn printed(command: &str, place: &Path) -> String {
     let output = Command::new("sh")
         .args(["-c", command])
         .current_dir(place)
-        .env("PATH", format!("{bin}:{path}"))
+        .env("PATH", format!("{}:{bin}:{path}", place.join("bin").display()))
         .output()
         .unwrap();
     assert!(output.status.success(), "$ {command}\n{}", String::from_utf8_lossy(&output.stderr));

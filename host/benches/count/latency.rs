@@ -5,9 +5,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use tempfile::TempDir;
 use tidemill_host::clock::Stopwatch;
+use tidemill_host::engine::operator::Operator;
 
 use crate::measure::{Runs, thread_cpu_ns};
-use crate::running::{self, Running};
+use crate::running::Running;
 use crate::timed_disk::TimedDisk;
 use crate::workload::{self, Workload};
 
@@ -34,12 +35,12 @@ pub struct Latency {
 /// Rows of a batch, for people.
 pub const ROWS_PER_BATCH: u64 = ROWS;
 
-/// Runs the component over batches of a few rows.
-pub fn measure() -> Result<Latency> {
+/// Runs a component over batches of a few rows.
+pub fn measure(operator: Arc<dyn Operator>) -> Result<Latency> {
     let folder = TempDir::new()?;
     let disk = TimedDisk::default();
     let syncs = disk.syncs();
-    let mut query = Running::open(running::wasm()?, Arc::new(disk), folder.path().join("checkpoint"))?;
+    let mut query = Running::open(operator, Arc::new(disk), folder.path().join("checkpoint"))?;
     query.feed(workload::rows(0..KEYS)?);
     query.step()?;
 

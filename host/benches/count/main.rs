@@ -5,11 +5,13 @@
 //! cargo bench --bench count                100 thousand and 1 million keys, a few minutes
 //! cargo bench --bench count -- --full      10 million keys as well
 //! cargo bench --bench count -- throughput  this part only: throughput, latency, process
+//! cargo bench --bench count -- languages   the same counter in every language, a few minutes
 //! ```
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![expect(clippy::indexing_slicing, reason = "the operator is a measure of speed, over the engine's own ranges")]
 
 mod bare;
+mod languages;
 mod latency;
 mod measure;
 mod native;
@@ -20,6 +22,7 @@ mod timed_disk;
 mod workload;
 
 use anyhow::Result;
+use languages::LANGUAGES;
 use throughput::{Contenders, Measured};
 use tidemill_host::engine::progress::Durations;
 
@@ -40,6 +43,10 @@ fn main() -> Result<()> {
     }
     if wanted("process") {
         process()?;
+    }
+    // It needs components that scripts/build-guests.sh makes only where all languages are installed.
+    if parts.contains(&"languages") {
+        languages()?;
     }
     Ok(())
 }
@@ -109,7 +116,7 @@ fn steps(durations: &Option<Durations>) -> String {
 }
 
 fn latency() -> Result<()> {
-    let latency = latency::measure()?;
+    let latency = latency::measure(running::processor("bench")?)?;
     println!("\n# latency: milliseconds of batches of {} rows", latency::ROWS_PER_BATCH);
     let rows = [("wall without sync", &latency.work_ms), ("CPU", &latency.cpu_ms), ("sync", &latency.sync_ms)];
     for (name, runs) in rows {
@@ -121,11 +128,61 @@ fn latency() -> Result<()> {
 
 fn process() -> Result<()> {
     println!("\n# process");
-    let runs = process::first_output_ms()?;
+    let runs = process::first_output_ms("counter")?;
     println!("start to first output, ms, all starts:{runs}\nleast {:.1}", runs.least());
     for (keys, rows_per_batch) in [(1_000_000, 100_000), (1_000_000, 1_000_000)] {
         let peak = process::peak_memory_mib(keys, rows_per_batch)?;
         println!("peak memory, {keys} keys in batches of {rows_per_batch}: {peak:.0} MiB");
     }
     Ok(())
+}
+
+fn languages() -> Result<()> {
+    println!("\n# languages: start");
+    println!("{:>12} {:>10} {:>10} {:>16}", "", "MB", "compile s", "first output ms");
+    for (language, name) in LANGUAGES {
+        let languages::Start { compile_s, first_output_ms } = languages::start(name)?;
+        let megabytes = running::component(name)?.metadata()?.len() as f64 / 1e6;
+        println!("{language:>12} {megabytes:>10.2} {compile_s:>10.2} {:>16.0}", first_output_ms.least());
+    }
+
+    println!("\n# languages: batches of {} rows, ms", latency::ROWS_PER_BATCH);
+    println!("{:>12} {:>10} {:>10} {:>10} {:>10}", "", "wall p50", "wall p99", "CPU p50", "sync p50");
+    for (language, name) in LANGUAGES {
+        let latency::Latency { work_ms, cpu_ms, sync_ms, .. } = languages::small_batches(name)?;
+        let [p50, p99, cpu, sync] =
+            [work_ms.percentile(50), work_ms.percentile(99), cpu_ms.percentile(50), sync_ms.percentile(50)];
+        println!("{language:>12} {p50:>10.2} {p99:>10.2} {cpu:>10.2} {sync:>10.2}");
+    }
+
+    println!(
+        "\n# languages: CPU microseconds per row of batches of {ROWS} rows, beyond the native operator, and as rows"
+    );
+    println!(
+        "per second relative to the first\n{:>12} {:>10} {:>10} {:>10} {:>10}",
+        "", "rows/key", "us", "beyond", "ratio"
+    );
+    for languages::PerRow { workload, native, languages } in languages::per_row()? {
+        let host = native.least();
+        let first = languages.first().map_or(f64::NAN, measure::Runs::least);
+        println!("{:>12} {:>10} {:>10.2}", "native", workload.rows_per_key, host / 1e3);
+        for ((language, _), runs) in LANGUAGES.iter().zip(&languages) {
+            let least = runs.least();
+            let [us, beyond, ratio] = [least / 1e3, (least - host) / 1e3, first / least];
+            println!("{language:>12} {:>10} {us:>10.2} {beyond:>10.2} {ratio:>10.3}   {runs}", workload.rows_per_key);
+        }
+    }
+
+    println!("\n# languages: MiB of an instance, by keys in its one batch");
+    println!("{:>12} {:>10} {:>10} {:>10} {:>10} {:>12}", "", "10", "100,000", "500,000", "1,000,000", "s of that");
+    let mut checks = Vec::new();
+    for (language, name) in LANGUAGES {
+        let memory = languages::memory(name)?;
+        let languages::Memory { small, medium, large, million, million_s } = memory;
+        let [small, medium, large, million] =
+            [small, medium, large, million].map(|bytes| bytes as f64 / f64::from(1 << 20));
+        println!("{language:>12} {small:>10.1} {medium:>10.1} {large:>10.1} {million:>10.1} {million_s:>12.1}");
+        checks.push(memory.check(language));
+    }
+    checks.into_iter().collect()
 }

@@ -6,7 +6,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of this thread so far.
 pub fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    nanoseconds(ClockId::ThreadCPUTime)
+}
+
+/// CPU time of all threads of this process so far.
+pub fn process_cpu_ns() -> u64 {
+    nanoseconds(ClockId::ProcessCPUTime)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -20,16 +20,16 @@ const STARTS: usize = 10;
 /// How often the memory of a process is looked at; the system keeps the peak, so only the last look counts.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Milliseconds from the start of `tidemill run` over the counter example to its first byte of output, with a warm
-/// compile cache.
-pub fn first_output_ms() -> Result<Runs> {
+/// Milliseconds from the start of `tidemill run` over the rows of the counter example to its first byte of output, with
+/// a warm compile cache.
+pub fn first_output_ms(name: &str) -> Result<Runs> {
     let cache = TempDir::new()?;
     let mut runs = Runs::default();
     for start in 0..=STARTS {
         let place = TempDir::new()?;
         let watch = Stopwatch::start();
         let mut child = tidemill(cache.path())
-            .arg(component("counter")?)
+            .arg(component(name)?)
             .arg("--config")
             .arg(repository()?.join("examples/counter/query.toml"))
             .args(["--sink", "-", "--checkpoint"])

@@ -77,9 +77,9 @@ pub fn component(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The component that counts, as an operator of the engine.
-pub fn wasm() -> Result<Arc<dyn Operator>> {
-    let path = component("bench")?;
+/// A component, as an operator of the engine.
+pub fn processor(name: &str) -> Result<Arc<dyn Operator>> {
+    let path = component(name)?;
     Ok(Arc::new(Processor::from_file(&Sandbox::new(Metering::Epoch)?, &path, Limits::default(), None)?))
 }
 

@@ -54,7 +54,11 @@ impl Contenders {
         let folder = TempDir::new()?;
         let mut contenders = Self {
             keys,
-            wasm: Running::open(running::wasm()?, Arc::new(TimedDisk::default()), folder.path().join("wasm"))?,
+            wasm: Running::open(
+                running::processor("bench")?,
+                Arc::new(TimedDisk::default()),
+                folder.path().join("wasm"),
+            )?,
             native: Running::open(native::operator(), Arc::new(TimedDisk::default()), folder.path().join("native"))?,
             bare: Bare::open(&folder.path().join("bare"))?,
             next_batch: 0,

@@ -11,6 +11,10 @@ use wit_parser::{PackageId, Resolve};
 
 /// The world of a processor, in `wit/`.
 pub const WORLD: &str = "stateful-processor";
+/// Where it stands; for modules of compilers that know nothing of interfaces.
+const WIT: &str = include_str!("../../../wit/world.wit");
+/// What the names of a processor's exports begin with.
+const HANDLER: &[u8] = b"tidemill:processor/handler@";
 /// The module whose functions an adapter has, as compilers name it.
 const ADAPTED: &str = "wasi_snapshot_preview1";
 /// What an adapter may import of ours: it has no system to write to but the log.
@@ -36,6 +40,7 @@ pub enum ComponentizeError {
     /// The module does not say which interface it was compiled against.
     #[error(
         "the module carries no interface (it has no `component-type` section): \
+         and does not export `tidemill:processor/handler` either; \
          a processor in Rust calls `tidemill::export_processor!(...)` and is a crate of type `cdylib`"
     )]
     NoInterface,
@@ -75,17 +80,25 @@ impl ComponentizeError {
     }
 }
 
-/// Encodes a core module as a component with the interface that the module carries.
+/// Encodes a core module as a component with the interface that the module carries; else, if it has the exports of a
+/// processor, with our world.
+///
+/// # Errors
+/// Not a module, neither interface nor exports, or a module that does not fit its interface.
 pub fn componentize(core: &[u8]) -> Result<Vec<u8>, ComponentizeError> {
     check_head(core)?;
     // The encoder rewrites what it decodes and takes a well-formed module for granted, so look for the interface first.
     let (_, interface) = metadata::decode(core).map_err(encoding)?;
     let exports_something =
         interface.resolve.worlds.get(interface.world).is_some_and(|world| !world.exports.is_empty());
+    let mut core = core.to_vec();
     if !exports_something {
-        return Err(ComponentizeError::NoInterface);
+        memchr::memmem::find(&core, HANDLER).ok_or(ComponentizeError::NoInterface)?;
+        let mut world = Resolve::default();
+        let package = world.push_source("world.wit", WIT).map_err(encoding)?;
+        embed(&mut core, &world, package, WORLD)?;
     }
-    ComponentEncoder::default().validate(true).module(core).and_then(|mut encoder| encoder.encode()).map_err(encoding)
+    ComponentEncoder::default().validate(true).module(&core).and_then(|mut encoder| encoder.encode()).map_err(encoding)
 }
 
 /// Encodes a core module that does not say which interface it has: a compiler that knows nothing of components made it, for
