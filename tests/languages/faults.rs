@@ -122,7 +122,7 @@ const EXCESS: &[Fault] = &[
     fault("recursion", JavaScript, USER, "InternalError: too much recursion").at("${recurse("),
     fault("recursion", Go, "GUEST_STACK_OVERFLOW", "at main.recurse"),
     fault("memory", Rust, "GUEST_MEMORY", "limits.sandbox.memory_bytes"),
-    fault("memory", Python, USER, "MemoryError").at("bytearray(1 << 20)"),
+    fault("memory", Python, "GUEST_MEMORY", "limits.sandbox.memory_bytes").at("bytearray(1 << 20)"),
     fault("memory", JavaScript, "GUEST_MEMORY", "limits.sandbox.memory_bytes"),
     fault("memory", Go, "GUEST_MEMORY", "at main.__Faults_.fail"),
     fault("exit", Rust, "GUEST_TRAP", "process::exit"),

@@ -166,3 +166,9 @@ def test_the_source_of_an_author_s_module_is_kept(tmp_path: pathlib.Path, monkey
     file.unlink()
     linecache.checkcache(str(file))
     assert linecache.getline(str(file), 1) == "price = 1 / 1\n"
+
+
+def test_a_processor_that_ran_out_of_memory_is_told_of_the_limit() -> None:
+    failed = failure_of(MemoryError(), 4)
+    assert failed.code == "GUEST_MEMORY"
+    assert "limits.sandbox.memory_bytes" in failed.message

@@ -8,7 +8,7 @@ import sys
 import traceback
 from dataclasses import dataclass
 
-from .errors import USER_CODE, Error
+from .errors import GUEST_MEMORY, USER_CODE, Error
 from .host import ApplyFault
 
 #: Source that is kept for tracebacks; a module that is larger than what is left goes without.
@@ -34,6 +34,8 @@ def failure_of(error: BaseException, group: int | None) -> Failure:
         group = error.group
     if isinstance(error, Error):
         code, message = error.code, error.message
+    elif isinstance(error, MemoryError):
+        code, message = GUEST_MEMORY, f"{_words(error)}; raise limits.sandbox.memory_bytes, or keep less"
     else:
         code, message = USER_CODE, _words(error)
     return Failure(group, text_of(code), text_of(message), text_of(_stack(error)))
