@@ -28,8 +28,9 @@ const ROWS: u64 = 100_000;
 const KEYS_OF_ONE_BATCH: u64 = 500_000;
 /// Memory after ten times the keys, relative to that before. Runtimes that free what they do not need stay below.
 const GROWTH_MAX: f64 = 1.2;
-/// Where JavaScript stays below: it begins to free late, and then no longer grows.
-const JAVASCRIPT_BYTES_MAX: u64 = 112 << 20;
+/// Languages whose instances grow with what they write, with the bytes that they may have after [`KEYS_OF_ONE_BATCH`].
+/// What componentize-py 0.25 passes to the host it never frees; JavaScript begins to free late.
+const GROWING: [(&str, u64); 2] = [("Python", 64 << 20), ("JavaScript", 112 << 20)];
 
 /// What a start of a component takes.
 pub struct Start {
@@ -135,8 +136,8 @@ impl Memory {
     /// Whether the runtime frees what it does not need.
     pub fn check(&self, language: &str) -> Result<()> {
         let Self { medium, large, million, .. } = *self;
-        if language == "JavaScript" {
-            ensure!(large <= JAVASCRIPT_BYTES_MAX, "{KEYS_OF_ONE_BATCH} keys in {language} took {large} bytes");
+        if let Some((_, bytes_max)) = GROWING.iter().find(|(growing, _)| *growing == language) {
+            ensure!(large <= *bytes_max, "{KEYS_OF_ONE_BATCH} keys in {language} took {large} bytes");
         } else {
             let growth = million as f64 / medium as f64;
             ensure!(growth <= GROWTH_MAX, "memory in {language} grew {growth:.2} times with ten times the keys");
