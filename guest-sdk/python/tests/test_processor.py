@@ -297,7 +297,7 @@ def test_an_exception_of_a_handler_fails_the_batch_without_effect() -> None:
     ("write", "code", "words"),
     [
         (lambda it: it.value.update(("1", None)), "INVALID_ROW", "column `n`: BIGINT takes int, not '1' (str)"),
-        (lambda it: it.value.update((1 << 63, None)), "INVALID_ROW", "does not fit BIGINT"),
+        (lambda it: it.value.update((1 << 63, None)), "NUMERIC_VALUE_OUT_OF_RANGE", "does not fit BIGINT"),
         (lambda it: it.value.update((1, 2)), "INVALID_ROW", "column `text`: STRING takes str"),
         (lambda it: it.value.update((1, "\ud800")), "INVALID_ROW", "surrogate"),
         (lambda it: it.value.update((1,)), "INVALID_ROW", "has 1 values, its schema has 2 columns"),

@@ -77,8 +77,19 @@ def _stack(error: BaseException) -> str:
         shown: traceback.TracebackException | None = whole
         while shown is not None:
             frames = [frame for frame in shown.stack if not frame.filename.startswith((_SDK, "<tidemill "))]
+            for frame in frames:
+                _shorten(frame)
             shown.stack = traceback.StackSummary.from_list(frames)
             shown = shown.__cause__ or shown.__context__
         return "".join(whole.format())
     except Exception:
         return ""
+
+
+def _shorten(frame: traceback.FrameSummary) -> None:
+    """Names a file as its module is imported: a build mounts its folders under numbers."""
+    for folder in sys.path:
+        if folder and frame.filename.startswith(folder + os.sep):
+            # Its line is looked up under the whole name, so now.
+            frame.line  # noqa: B018
+            frame.filename = frame.filename[len(folder) + 1 :]

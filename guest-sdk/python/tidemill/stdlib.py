@@ -11,10 +11,10 @@ import importlib
 MODULES = (
     "abc", "array", "ast", "base64", "binascii", "bisect", "calendar", "cmath", "collections", "collections.abc",
     "colorsys", "contextlib", "copy", "csv", "dataclasses", "datetime", "decimal", "difflib", "enum", "fnmatch",
-    "fractions", "functools", "graphlib", "gzip", "hashlib", "heapq", "hmac", "html", "html.parser", "io", "ipaddress",
+    "fractions", "functools", "graphlib", "gzip", "hashlib", "heapq", "hmac", "html", "html.parser", "importlib.resources", "io", "ipaddress",
     "itertools", "json", "logging", "math", "numbers", "operator", "pickle", "pprint", "random", "re", "secrets",
     "statistics", "string", "struct", "textwrap", "time", "tomllib", "traceback", "types", "typing", "unicodedata",
-    "urllib.parse", "uuid", "weakref", "xml.etree.ElementTree", "zlib",
+    "urllib.parse", "uuid", "weakref", "xml.etree.ElementTree", "zlib", "zoneinfo",
 )  # fmt: skip
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..errors import INVALID_ROW, NULL_VALUE, Fault
+from ..errors import INVALID_ROW, NULL_VALUE, OUT_OF_RANGE, Fault
 from ..types import (
     ArrayType,
     BinaryType,
@@ -47,6 +47,14 @@ _TAKES: dict[type[DataType], tuple[tuple[type, ...], str]] = {
 }
 
 
+class _Problem(NamedTuple):
+    """Where in a value, what is wrong there, and the code of that."""
+
+    path: str
+    words: str
+    code: str = INVALID_ROW
+
+
 def values_of(row: Any, schema: StructType) -> tuple[Any, ...]:
     """The values of a row in the order of a schema: those of a dict or a Row go by their names, others by position."""
     if isinstance(row, tuple):
@@ -78,61 +86,60 @@ def refused(values: tuple[Any, ...], schema: StructType, in_key: bool) -> Fault:
         if value is None and not field.nullable:
             return Fault(NULL_VALUE, f"column `{field.name}` is NOT NULL, but its value is None")
         if found:
-            path, problem = found
-            return Fault(INVALID_ROW, f"column `{field.name}{path}`: {problem}")
+            return Fault(found.code, f"column `{field.name}{found.path}`: {found.words}")
     return Fault(INVALID_ROW, f"{_shown(values)} is no row of {schema.columns()}")
 
 
-def _problem(value: Any, data_type: DataType, in_key: bool) -> tuple[str, str] | None:
-    """Where in a value, and what is wrong there."""
+def _problem(value: Any, data_type: DataType, in_key: bool) -> _Problem | None:
     if value is None:
         return None
     takes, name = _TAKES[type(data_type)]
     taken: bool = isinstance(value, takes)
     if not taken or isinstance(data_type, DateType) and isinstance(value, datetime.datetime):
-        return "", f"{data_type.ddl()} takes {name}, not {_shown(value)}"
+        return _Problem("", f"{data_type.ddl()} takes {name}, not {_shown(value)}")
     if isinstance(data_type, ArrayType):
         return _first((f"[{i}]", element, data_type.elementType) for i, element in enumerate(value))
     if isinstance(data_type, MapType):
         if None in value:
-            return "", "the key of a MAP entry is None"
+            return _Problem("", "the key of a MAP entry is None")
         keys = _first((" key", key, data_type.keyType) for key in value)
         return keys or _first((f"[{key!r}]", of_key, data_type.valueType) for key, of_key in value.items())
     if isinstance(data_type, StructType):
         try:
             values = values_of(value, data_type)
         except Fault as fault:
-            return "", fault.message
+            return _Problem("", fault.message)
         if len(values) != len(data_type):
-            return "", f"{len(values)} values for {len(data_type)} fields"
+            return _Problem("", f"{len(values)} values for {len(data_type)} fields")
         for field, of_field in zip(data_type, values):
             if of_field is None and not field.nullable:
-                return f".{field.name}", "it is NOT NULL, but its value is None"
+                return _Problem(f".{field.name}", "it is NOT NULL, but its value is None")
         return _first((f".{field.name}", of_field, field.dataType) for field, of_field in zip(data_type, values))
     return _does_not_fit(value, data_type, in_key)
 
 
-def _does_not_fit(value: Any, data_type: DataType, in_key: bool) -> tuple[str, str] | None:
+def _does_not_fit(value: Any, data_type: DataType, in_key: bool) -> _Problem | None:
     from .nested import column_of
 
     column = column_of(data_type, in_key)
     try:
         column.write(value)
     except UnicodeEncodeError:
-        return "", f"{_shown(value)} is no text: it holds half of a surrogate pair"
+        return _Problem("", f"{_shown(value)} is no text: it holds half of a surrogate pair")
     except REFUSED:
-        return "", f"{_shown(value)} does not fit {data_type.ddl()}"
+        return _Problem("", f"{_shown(value)} does not fit {data_type.ddl()}", OUT_OF_RANGE)
+    # BIGINT is left to `struct`.
     bits = _BITS.get(type(data_type))
     if bits and not -(1 << bits - 1) <= value < 1 << bits - 1:
-        return "", f"{_shown(value)} does not fit {data_type.ddl()}"
+        return _Problem("", f"{_shown(value)} does not fit {data_type.ddl()}", OUT_OF_RANGE)
     return None
 
 
-def _first(parts: Any) -> tuple[str, str] | None:
+def _first(parts: Any) -> _Problem | None:
     for path, value, data_type in parts:
         found = _problem(value, data_type, False)
         if found:
-            return path + found[0], found[1]
+            return found._replace(path=path + found.path)
     return None
 
 
