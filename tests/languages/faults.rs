@@ -98,7 +98,7 @@ const STATE: &[Fault] = &[
         .at("update(\"three\")"),
     fault("state-type", Go, "INVALID_ROW", "column `text`: the text is not UTF-8"),
     fault("state-range", Rust, OUT_OF_RANGE, "12345 has more than 4 digits"),
-    fault("state-range", Python, "INVALID_ROW", "column `value`: 2147483648 (int) does not fit INT").at("1 << 31"),
+    fault("state-range", Python, OUT_OF_RANGE, "column `value`: 2147483648 (int) does not fit INT").at("1 << 31"),
     fault("state-range", JavaScript, OUT_OF_RANGE, "2147483648 is out of the range of INT").at("2 ** 31"),
     fault("state-range", Go, OUT_OF_RANGE, "column `price`: the number does not fit DECIMAL(4,2)"),
     fault("state-null", Rust, NULL_VALUE, "the key of a map entry is NULL"),
