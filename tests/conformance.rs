@@ -96,15 +96,17 @@ fn run(kit: &Kit, cases: &[Case]) -> Vec<Report> {
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(case) = cases.get(number) else { break };
                     let report = kit.run(case);
-                    reports.lock().unwrap().push((case.name.clone(), report));
+                    reports.lock().unwrap().push((number, report));
                 }
             });
         }
     });
     let mut reports = reports.into_inner().unwrap();
-    reports.sort_by_key(|(name, _)| cases.iter().position(|case| case.name == *name));
+    reports.sort_by_key(|(number, _)| *number);
     reports.into_iter().map(|(_, report)| report).collect()
 }
 

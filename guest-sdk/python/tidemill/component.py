@@ -144,7 +144,7 @@ def _in_hand() -> Instance:
 
 def _the_exported() -> Exported:
     if len(exported) != 1:
-        raise Fault(INVALID_ARGUMENT, f"a component exports one processor; tidemill.export was called {len(exported)} times")
+        raise Fault(INVALID_ARGUMENT, f"a component exports one processor, and tidemill.export was called {len(exported)} times: call it once, on the last line of the module")
     return exported[0]
 
 

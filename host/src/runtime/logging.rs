@@ -104,7 +104,9 @@ impl Lines {
         if self.tail.len() == TAIL_LINES {
             self.tail.pop_front();
         }
-        if self.lines_left == 0 || self.bytes_left < line.len() {
+        if !is_wanted(level) {
+            // Costs nothing, and is not missed; a trap still shows it.
+        } else if self.lines_left == 0 || self.bytes_left < line.len() {
             self.dropped += 1;
         } else {
             self.lines_left -= 1;
@@ -185,6 +187,16 @@ fn printable(line: &str) -> String {
     text
 }
 
+/// Whether anybody asked for lines of this level. Those that people write for everyday use are always wanted, so that what is
+/// dropped of them is counted.
+fn is_wanted(level: Level) -> bool {
+    match level {
+        Level::Trace => tracing::enabled!(target: "processor", tracing::Level::TRACE),
+        Level::Debug => tracing::enabled!(target: "processor", tracing::Level::DEBUG),
+        Level::Info | Level::Warn | Level::Error => true,
+    }
+}
+
 fn emit(origin: &Origin, level: Level, text: &str) {
     let Origin { query_id, step, batch_id, key_group } = origin;
     match level {
@@ -263,5 +275,16 @@ mod tests {
         assert_eq!(tail.len(), TAIL_LINES);
         assert_eq!(tail.last().unwrap(), "line 99");
         assert_eq!(log.lines().dropped, 99);
+    }
+
+    #[test]
+    fn lines_of_a_level_that_nobody_asked_for_use_up_no_budget() {
+        let log = log(&Limits { log_lines: 1, ..Limits::default() });
+        for line in 0..100 {
+            log.message(Level::Debug, &format!("line {line}"));
+        }
+        log.message(Level::Info, "seen");
+        assert_eq!(log.lines().dropped, 0);
+        assert_eq!(log.tail().last().unwrap(), "seen");
     }
 }
