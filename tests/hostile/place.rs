@@ -108,6 +108,11 @@ const SCHEMA: &str = "key STRING, n BIGINT";
 
 /// The most memory that a process has had, while it lives.
 fn memory_kib_of(process: u32) -> u64 {
+    // Until a new process has begun its own program, it shows the memory of the one that made it.
+    let program = fs::read_link(format!("/proc/{process}/exe")).ok();
+    if program == std::env::current_exe().ok() {
+        return 0;
+    }
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
