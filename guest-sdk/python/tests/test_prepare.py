@@ -26,3 +26,16 @@ def test_the_code_of_state_schemas_is_made_by_a_rehearsal_of_init_that_may_fail(
     prepare(exported[-1])
     assert _class_of.cache_info().misses == made + 1
     assert exported[-1].processor is NeedsSetting
+
+
+class Leaves(StatefulProcessor):
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        raise SystemExit(3)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> None:
+        return None
+
+
+def test_an_init_that_leaves_the_program_does_not_stop_the_build() -> None:
+    tidemill.export(Leaves, key="key STRING", input="n BIGINT", output="key STRING")
+    prepare(exported[-1])

@@ -23,8 +23,8 @@ def prepare(exported: Exported) -> None:
         if exported.initial_state is not None:
             walk(INITIAL_STATE, exported.key, exported.initial_state, exported.output)
         walk(EXPIRED_TIMER, exported.key, EXPIRIES, exported.output)
-    # An `init` that needs a setting of the query fails here; its code is then made when it has it.
-    with contextlib.suppress(Exception):
+    # An `init` that needs a setting of the query fails here, however it fails; its code is then made when it has it.
+    with contextlib.suppress(BaseException):
         Instance(_NoHost(), _no_query(exported), exported).init()
 
 
