@@ -66,13 +66,11 @@ func (l *List[T]) Append(elements ...T) error {
 
 // Clear removes all elements.
 func (l *List[T]) Clear() error {
-	head, fault := l.session.Open("listState.clear", contract.OpClear, l.variable)
-	if fault != nil {
-		return errorOf(fault)
+	fault := l.session.Clear("listState.clear", l.variable)
+	if fault == nil {
+		l.pending.Note(l.session)
 	}
-	l.session.Close(head)
-	l.pending.Note(l.session)
-	return nil
+	return errorOf(fault)
 }
 
 func (l *List[T]) read() (*pages, *contract.Fault) {

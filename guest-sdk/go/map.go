@@ -114,11 +114,9 @@ func (m *Map[K, V]) Remove(key K) error {
 
 // Clear removes all entries.
 func (m *Map[K, V]) Clear() error {
-	head, fault := m.session.Open("mapState.clear", contract.OpClear, m.variable)
-	if fault != nil {
+	if fault := m.session.Clear("mapState.clear", m.variable); fault != nil {
 		return errorOf(fault)
 	}
-	m.session.Close(head)
 	m.unapplied.forget()
 	m.unapplied.cleared = true
 	m.unapplied.pending.Note(m.session)

@@ -53,13 +53,11 @@ func (v *Value[T]) Update(value T) error {
 
 // Clear removes the value.
 func (v *Value[T]) Clear() error {
-	head, fault := v.session.Open("valueState.clear", contract.OpClear, v.variable)
-	if fault != nil {
-		return errorOf(fault)
+	fault := v.session.Clear("valueState.clear", v.variable)
+	if fault == nil {
+		v.session.Cleared(v.variable)
 	}
-	v.session.Close(head)
-	v.session.Cleared(v.variable)
-	return nil
+	return errorOf(fault)
 }
 
 func (v *Value[T]) declare(s *session.Session, name string, settings stateSettings) (fault *contract.Fault) {

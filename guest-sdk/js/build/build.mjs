@@ -3,31 +3,23 @@
 // `tidemill build` does the same, and checks types before.
 
 import { spawnSync } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 import { bundleProcessor } from "./bundle.mjs";
+import { inScratch } from "./tools.mjs";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { wit: { type: "string" }, out: { type: "string" }, tools: { type: "string" } },
 });
 const project = resolve(positionals[0] ?? ".");
-const scratch = await mkdtemp(join(tmpdir(), "tidemill-js-"));
-try {
+await inScratch(async (scratch) => {
   const bundle = join(scratch, "bundle.js");
   await bundleProcessor(project, bundle, values.tools);
   const componentize = fileURLToPath(new URL("componentize.mjs", import.meta.url));
   const parameters = [componentize, bundle, "--wit", values.wit, "--world", "stateful-processor", "--out", values.out, "--project", project];
   if (values.tools !== undefined) parameters.push("--tools", values.tools);
   process.exitCode = spawnSync(process.execPath, parameters, { stdio: "inherit" }).status ?? 1;
-} catch (error) {
-  // What does not compile, esbuild has shown.
-  if (error.errors === undefined) console.error(`error: ${error.message}`);
-  process.exitCode = 1;
-} finally {
-  await rm(scratch, { recursive: true, force: true });
-}
+});

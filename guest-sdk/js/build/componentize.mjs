@@ -5,14 +5,13 @@
 // The bundle exports `handler` and may end with an inline source map. Of the engine's features, only those go that the host
 // has nothing for (HTTP); clocks, random and standard streams stay, and the host makes them deterministic.
 
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 import { mended } from "./glue.mjs";
 import { tableOf, withoutMap } from "./lines.mjs";
-import { importTool } from "./tools.mjs";
+import { importTool, inScratch } from "./tools.mjs";
 
 /** As stacks name the bundle. */
 const BUNDLE_NAME = "bundle.js";
@@ -31,8 +30,7 @@ if (!bundlePath || !values.wit || !values.world || !values.out) {
 const { componentize } = await importTool(`${COMPONENTIZE_JS}/src/componentize.js`, values.tools);
 await mendGlue();
 
-const scratch = await mkdtemp(join(tmpdir(), "tidemill-js-"));
-try {
+await inScratch(async (scratch) => {
   const sourcePath = join(scratch, BUNDLE_NAME);
   const { code, map } = withoutMap(await readFile(bundlePath, "utf8"));
   const table = map ? tableOf(map, BUNDLE_NAME, resolve(bundlePath), resolve(values.project ?? ".")) : "";
@@ -45,12 +43,7 @@ try {
     disableFeatures: ["http", "fetch-event"],
   });
   await writeFile(values.out, component);
-} catch (error) {
-  console.error(`error: ${error.message}`);
-  process.exitCode = 1;
-} finally {
-  await rm(scratch, { recursive: true, force: true });
-}
+});
 
 /** Mends the glue on its way from the generator into the component. */
 async function mendGlue() {

@@ -40,6 +40,15 @@ func (s *Session) Close(head int) Place {
 	return Place{generation: s.generation, start: uint32(start), end: uint32(len(s.Ops))}
 }
 
+// Clear adds the op that removes all that the group has in a variable.
+func (s *Session) Clear(operation string, v contract.Variable) *contract.Fault {
+	head, fault := s.Open(operation, contract.OpClear, v)
+	if fault == nil {
+		s.Close(head)
+	}
+	return fault
+}
+
 // Abandon takes back the op that was opened.
 func (s *Session) Abandon(head int) { s.Ops = s.Ops[:head] }
 
