@@ -5,36 +5,59 @@
 //! belongs to a batch): its instances are all made in their batch.
 
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 
 use super::host::Host;
 use super::instance::Blank;
 use super::processor::Ready;
 
-/// The instances of one component that wait for a batch: at most as many as have worked at the same time.
+/// The instances of one component that wait for a batch: at most one more than have worked at the same time.
 #[derive(Default)]
 pub(super) struct Ahead {
-    waiting: Mutex<Vec<Blank>>,
-    /// Asks for one more; None inside: there is no thread, or it has given up.
-    wishes: OnceLock<Option<Sender<()>>>,
+    shelf: Mutex<Shelf>,
+    /// Wakes the thread; None inside: there is none.
+    thread: OnceLock<Option<Sender<()>>>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    waiting: Vec<Blank>,
+    /// How many have still to be made.
+    wished: usize,
 }
 
 impl Ahead {
+    /// An instance that waits. Where there is none the worker makes its own, and one less is wished for: else a thread that
+    /// is slower than the batches would pile them up.
     pub(super) fn take(&self) -> Option<Blank> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        let mut shelf = self.shelf();
+        let blank = shelf.waiting.pop();
+        if blank.is_none() {
+            shelf.wished = shelf.wished.saturating_sub(1);
+        }
+        blank
     }
 
     /// Asks for an instance. Nothing says when it comes, or that it does.
     pub(super) fn wish(ready: &Arc<Ready>) {
-        if let Some(wishes) = ready.ahead.wishes.get_or_init(|| start(ready)) {
+        if let Some(thread) = ready.ahead.thread.get_or_init(|| start(ready)) {
+            ready.ahead.shelf().wished += 1;
             // Fails when the thread has given up.
-            let _ = wishes.send(());
+            let _ = thread.send(());
         }
     }
 
-    fn keep(&self, blank: Blank) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(blank);
+    /// Takes on the making of one, if any is still wished for.
+    fn is_wanted(&self) -> bool {
+        let mut shelf = self.shelf();
+        let is_wanted = shelf.wished > 0;
+        shelf.wished -= usize::from(is_wanted);
+        is_wanted
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -49,8 +72,11 @@ fn start(ready: &Arc<Ready>) -> Option<Sender<()>> {
 fn make(ready: &Weak<Ready>, wishes: &Receiver<()>) {
     while wishes.recv().is_ok() {
         let Some(ready) = ready.upgrade() else { return };
+        if !ready.ahead.is_wanted() {
+            continue;
+        }
         match Blank::make(&ready, Host::of_no_batch(&ready)) {
-            Ok(blank) if !blank.has_asked() => ready.ahead.keep(blank),
+            Ok(blank) if !blank.has_asked() => ready.ahead.shelf().waiting.push(blank),
             // Whatever is wrong will be told when a batch needs an instance.
             _ => return,
         }
@@ -70,7 +96,7 @@ mod tests {
     /// A processor whose instances are made where they are needed, except for those that [`make_ahead`] makes.
     fn planned(parts: &str) -> (Processor, OperatorPlan) {
         let processor = processor(Metering::Fuel, Limits::default(), parts);
-        processor.ready.ahead.wishes.set(None).unwrap();
+        processor.ready.ahead.thread.set(None).unwrap();
         let plan = processor.plan(&query()).unwrap();
         (processor, plan)
     }
@@ -78,13 +104,14 @@ mod tests {
     /// Does the work of the thread for so many wishes.
     fn make_ahead(processor: &Processor, wishes: usize) {
         let (sender, receiver) = mpsc::channel();
+        processor.ready.ahead.shelf().wished += wishes;
         (0..wishes).for_each(|_| sender.send(()).unwrap());
         drop(sender);
         make(&Arc::downgrade(&processor.ready), &receiver);
     }
 
     fn waiting(processor: &Processor) -> usize {
-        processor.ready.ahead.waiting.lock().unwrap().len()
+        processor.ready.ahead.shelf().waiting.len()
     }
 
     fn run(processor: &Processor, plan: &OperatorPlan) -> Closed {
@@ -100,6 +127,16 @@ mod tests {
         assert_eq!(waiting(&processor), 2);
         run(&processor, &plan);
         assert_eq!(waiting(&processor), 1);
+    }
+
+    #[test]
+    fn a_worker_that_makes_its_own_is_one_wish_less() {
+        let (processor, plan) = planned("");
+        processor.ready.ahead.shelf().wished = 2;
+
+        run(&processor, &plan);
+
+        assert_eq!(processor.ready.ahead.shelf().wished, 1);
     }
 
     #[test]

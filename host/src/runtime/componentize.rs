@@ -39,7 +39,7 @@ pub enum ComponentizeError {
     },
     /// The module does not say which interface it was compiled against.
     #[error(
-        "the module carries no interface (it has no `component-type` section): \
+        "the module carries no interface (it has no `component-type` section) \
          and does not export `tidemill:processor/handler` either; \
          a processor in Rust calls `tidemill::export_processor!(...)` and is a crate of type `cdylib`"
     )]
