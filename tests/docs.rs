@@ -1,13 +1,12 @@
 //! The commands of the documentation do what it says: each block of a console is run, and must print what it shows.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::support::{component, repository, write_at};
+use super::support::{component, repository, write_at, write_program};
 
 #[test]
 fn the_page_on_state_shows_what_its_commands_print() {
@@ -56,10 +55,8 @@ fn provide_wasm_linker(place: &Path) {
     let host = versions.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
     let linker = format!("{}/lib/rustlib/{host}/bin/rust-lld", said(&["--print", "sysroot"]).trim());
     if Path::new(&linker).exists() {
-        let command = place.join("bin/wasm-ld");
         fs::create_dir(place.join("bin")).unwrap();
-        fs::write(&command, format!("#!/bin/sh\nexec '{linker}' -flavor wasm \"$@\"\n")).unwrap();
-        fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&place.join("bin/wasm-ld"), &format!("exec '{linker}' -flavor wasm \"$@\""));
     }
 }
 

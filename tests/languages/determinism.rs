@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::Language;
+use super::{Language, component_in};
 use crate::support::{json_lines, rows, succeed, tidemill, write_at};
 
 const SEED: &str = "7";
@@ -40,7 +40,7 @@ impl Place {
 
     fn command(&self, name: &str, language: Language, seed: &str) -> Command {
         let mut command = tidemill();
-        command.current_dir(self.path()).arg(name).arg(language.component("escape"));
+        command.current_dir(self.path()).arg(name).arg(component_in(language, "escape"));
         command.args(["--input", "input", "--schema", "key STRING, n BIGINT", "--key", "key"]);
         command.args(["--time-mode", "processing-time", "--clock", "clock", "--seed", seed, "--workers", "2"]);
         command.args(["--set", "limits.rows_per_batch=4", "--sink", "rows", "--checkpoint", "checkpoint"]);

@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use super::Language;
+use super::{Language, component_in, folders_of};
 use crate::support::{Example, repository, rows, succeed, tidemill};
 
 /// Examples that are in every language.
@@ -21,7 +21,7 @@ fn examples() -> Vec<(String, Language)> {
     let in_languages = |name: String| {
         let languages = Language::ALL.into_iter().filter({
             let folder = repository().join("examples").join(&name);
-            move |language| language.folders().iter().any(|language| folder.join(language).is_dir())
+            move |language| folders_of(*language).iter().any(|language| folder.join(language).is_dir())
         });
         languages.map(move |language| (name.clone(), language)).collect::<Vec<_>>()
     };
@@ -42,7 +42,7 @@ fn the_first_five_are_in_every_language() {
 #[test]
 fn the_rows_are_the_same_in_every_language_with_any_number_of_workers() {
     for (name, language) in others() {
-        let example = Example::running(&name, &language.component(&name));
+        let example = Example::running(&name, &component_in(language, &name));
         for workers in ["1", "5"] {
             let place = TempDir::new().unwrap();
 
@@ -59,7 +59,7 @@ fn the_rows_are_the_same_in_every_language_with_any_number_of_workers() {
 #[test]
 fn the_cases_pass_in_every_language() {
     for (name, language) in others() {
-        let example = Example::running(&name, &language.component(&name));
+        let example = Example::running(&name, &component_in(language, &name));
         let said = succeed(tidemill().arg("test").arg(example.path().join("cases")));
         assert!(said.out.contains(" passed, 0 failed"), "{name} in {language:?}: {}", said.out);
     }

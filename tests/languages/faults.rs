@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::Language;
 use super::Language::{Go, JavaScript, Python, Rust};
+use super::{Language, component_in};
 use crate::support::{Said, published, repository, run, tidemill};
 
 const USER: &str = "TRANSFORM_WITH_STATE_USER_FUNCTION_ERROR";
@@ -214,7 +214,7 @@ impl Place {
 
     fn run(&self, language: Language, fault: &str) -> Said {
         let mut command = tidemill();
-        command.current_dir(self.0.path()).arg("run").arg(language.component("faults"));
+        command.current_dir(self.0.path()).arg("run").arg(component_in(language, "faults"));
         command.args(["--input", "input.jsonl", "--schema", "key STRING, n BIGINT", "--key", "key", "--workers", "1"]);
         command.args(["--sink", "rows", "--checkpoint", "checkpoint", "--param", &format!("fault={fault}")]);
         command.args::<&[&str], _>(match fault {

@@ -6,37 +6,26 @@ mod faults;
 
 use std::path::PathBuf;
 
+pub use tidemill_host::project::Language;
+
 use super::support::component;
 
-/// A language that processors are written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
-    Rust,
-    Python,
-    JavaScript,
-    Go,
+/// Folders of projects in a language, beside each other in an example.
+fn folders_of(language: Language) -> &'static [&'static str] {
+    match language {
+        Language::Rust => &["rust"],
+        Language::Python => &["python"],
+        Language::JavaScript => &["js", "ts"],
+        Language::Go => &["go"],
+    }
 }
 
-impl Language {
-    pub const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::JavaScript, Self::Go];
-
-    /// Folders of projects in this language, beside each other in an example.
-    fn folders(self) -> &'static [&'static str] {
-        match self {
-            Self::Rust => &["rust"],
-            Self::Python => &["python"],
-            Self::JavaScript => &["js", "ts"],
-            Self::Go => &["go"],
-        }
-    }
-
-    /// The component of a guest in this language, which `scripts/build-guests.sh` made.
-    pub fn component(self, guest: &str) -> PathBuf {
-        match self {
-            Self::Rust => component(guest),
-            Self::Python => component(&format!("{guest}-python")),
-            Self::JavaScript => component(&format!("{guest}-js")),
-            Self::Go => component(&format!("{guest}-go")),
-        }
+/// The component of a guest in a language, which `scripts/build-guests.sh` made.
+pub fn component_in(language: Language, guest: &str) -> PathBuf {
+    match language {
+        Language::Rust => component(guest),
+        Language::Python => component(&format!("{guest}-python")),
+        Language::JavaScript => component(&format!("{guest}-js")),
+        Language::Go => component(&format!("{guest}-go")),
     }
 }

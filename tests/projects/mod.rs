@@ -10,13 +10,12 @@ mod mistakes;
 mod tools;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::support::{succeed, tidemill};
+use crate::support::{succeed, tidemill, write_program};
 
 /// What `tidemill new --lang` takes, with the language of the set-up that it needs.
 const LANGUAGES: [(&str, &str); 5] = [("rust", "rust"), ("python", "python"), ("js", "js"), ("ts", "js"), ("go", "go")];
@@ -88,9 +87,7 @@ fn manifest(language: &str) -> &'static str {
 fn programs(scripts: &[(&str, &str)]) -> TempDir {
     let folder = TempDir::new().unwrap();
     for (name, script) in scripts {
-        let path = folder.path().join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&folder.path().join(name), script);
     }
     folder
 }

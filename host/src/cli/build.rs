@@ -104,9 +104,6 @@ Examples:
 
 `tidemill doctor` tells what is installed for which language.";
 
-/// Exit code after an interrupt, as shells report it.
-const INTERRUPTED: u8 = 130;
-
 /// Runs the command.
 pub(super) fn run(args: &BuildArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
     let stop = Stop::default();
@@ -115,7 +112,7 @@ pub(super) fn run(args: &BuildArgs, format: Format, environment: &Environment) -
     let built = match component(args, &tools) {
         Ok(Some(built)) => built,
         Ok(None) => return Ok(0),
-        Err(ProjectError::Interrupted) => return Ok(INTERRUPTED),
+        Err(ProjectError::Interrupted) => return Ok(interrupt::INTERRUPTED),
         Err(error) => return Err(Coded::wrap(error.code(), error)),
     };
     let inspected = inspected(&built, environment)?;

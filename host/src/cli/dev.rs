@@ -11,12 +11,12 @@ use toml::Table;
 use super::build::{self, Built, ToolArgs, toolbox};
 use super::open::{self, Lifetime, Opened};
 use super::output::{self, Coded, note};
-use super::query_args::QUERY_FILE;
+use super::query_args::{QUERY_FILE, put};
 use super::test::{self, TestArgs};
 use super::{Format, interrupt};
 use crate::config::{Environment, QueryConfig};
 use crate::engine::trigger::{self, Stop};
-use crate::project::{Project, ProjectError, Toolbox};
+use crate::project::{ProjectError, Toolbox};
 
 /// Build and test a project again whenever you save
 ///
@@ -65,7 +65,7 @@ pub(super) fn run(args: &DevArgs, format: Format, environment: &Environment) -> 
     let mut watcher = notify::recommended_watcher(sender).map_err(unwatchable)?;
     watcher.watch(project.root(), RecursiveMode::Recursive).map_err(unwatchable)?;
     while !stop.requested() {
-        if let Err(error) = round(args, &project, &tools, format, environment) {
+        if let Err(error) = round(args, project.root(), &tools, format, environment) {
             let _failed = output::failure(&error, format);
         }
         if !stop.requested() {
@@ -79,22 +79,19 @@ pub(super) fn run(args: &DevArgs, format: Format, environment: &Environment) -> 
 /// Builds, and shows what the processor does.
 fn round(
     args: &DevArgs,
-    project: &Project,
+    root: &Path,
     tools: &Toolbox,
     format: Format,
     environment: &Environment,
 ) -> anyhow::Result<()> {
     // Its manifest may have changed.
-    let project = match args.tools.open(project.root()) {
-        Ok(project) => project,
-        Err(error) => return Err(Coded::wrap(error.code(), error)),
-    };
+    let project = args.tools.open(root).map_err(|error| Coded::wrap(error.code(), error))?;
     let built = match build::build(&project, None, args.tools.profile(), tools) {
         Err(ProjectError::Interrupted) => return Ok(()),
         built => built.map_err(|error| Coded::wrap(error.code(), error))?,
     };
     note(&format!("Built {}.", built.component.display()));
-    let cases = project.root().join("cases");
+    let cases = root.join("cases");
     if cases.is_dir() && !args.run {
         return test::run(&TestArgs::of(cases, built.component), format, environment).map(drop);
     }
@@ -117,17 +114,14 @@ fn run_query(
     let component = std::path::absolute(&built.component).unwrap_or_else(|_| built.component.clone());
     let checkpoint = component.with_extension("dev-checkpoint");
     let mut overrides = Table::new();
-    for (section, settings) in [
-        ("processor", vec![("component", component.to_string_lossy().into_owned().into())]),
-        (
-            "query",
-            vec![("trigger", "available-now".into()), ("checkpoint", checkpoint.to_string_lossy().into_owned().into())],
-        ),
-        ("sink", vec![("stdout", true.into()), ("path", "".into())]),
+    for (name, value) in [
+        ("processor.component", component.to_string_lossy().into_owned().into()),
+        ("query.trigger", "available-now".into()),
+        ("query.checkpoint", checkpoint.to_string_lossy().into_owned().into()),
+        ("sink.stdout", true.into()),
+        ("sink.path", "".into()),
     ] {
-        let settings: Table =
-            settings.into_iter().map(|(name, value): (&str, toml::Value)| (name.to_owned(), value)).collect();
-        overrides.insert(section.to_owned(), settings.into());
+        put(&mut overrides, name, value);
     }
     let config = QueryConfig::load(Some(file), overrides).map_err(|error| Coded::wrap(error.code(), error))?;
     let lifetime = if keep_state { Lifetime::Kept } else { Lifetime::Ephemeral };

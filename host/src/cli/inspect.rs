@@ -12,7 +12,7 @@ use super::Format;
 use super::listing::{duration_text, plain};
 use super::open;
 use super::output::{self, Coded};
-use super::query_args::QueryArgs;
+use super::query_args::{QueryArgs, put};
 use super::upgrade;
 use crate::config::{ConfigError, Environment, QueryConfig, StepConfig};
 use crate::engine::operator::{Operator, OperatorPlan};
@@ -109,8 +109,9 @@ pub(super) fn component(path: &Path, environment: &Environment) -> anyhow::Resul
 /// The query of a file with this component, if it is of one processor and tells the schemas without a look at rows.
 pub(super) fn query_of(file: &Path, component: &Path) -> Option<QueryConfig> {
     let component = std::path::absolute(component).ok()?;
-    let processor = Table::from_iter([("component".to_owned(), component.to_str()?.into())]);
-    let config = QueryConfig::load(Some(file), Table::from_iter([("processor".to_owned(), processor.into())])).ok()?;
+    let mut overrides = Table::new();
+    put(&mut overrides, "processor.component", component.to_str()?.into());
+    let config = QueryConfig::load(Some(file), overrides).ok()?;
     let [step] = config.steps.as_slice() else { return None };
     let initial_state = step.initial_state.iter().all(|settings| settings.schema.is_some());
     (initial_state && config.sources.iter().all(|source| source.at.schema.is_some())).then_some(config)

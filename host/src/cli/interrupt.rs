@@ -8,8 +8,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::output::{Coded, note};
 use crate::engine::trigger::Stop;
 
-/// Exit code after the second interrupt, as shells report an interrupt.
-const INTERRUPTED: i32 = 130;
+/// Exit code after an interrupt, as shells report it.
+pub(super) const INTERRUPTED: u8 = 130;
 
 /// Watches for signals as long as it lives.
 pub(super) struct Interrupts(Option<tokio::runtime::Runtime>);
@@ -38,7 +38,7 @@ pub(super) fn watch(stop: Stop, told: &'static str) -> anyhow::Result<Interrupts
                 _ = terminate.recv() => {}
             }
             if stop.requested() {
-                std::process::exit(INTERRUPTED);
+                std::process::exit(INTERRUPTED.into());
             }
             stop.request();
             note(told);

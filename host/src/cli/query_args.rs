@@ -196,7 +196,7 @@ fn put_place(table: &mut Table, name: &str, stream: &str, place: &Option<String>
 }
 
 /// Puts a value at a dotted name.
-fn put(table: &mut Table, name: &str, value: Value) {
+pub(super) fn put(table: &mut Table, name: &str, value: Value) {
     match name.split_once('.') {
         None => {
             table.insert(name.to_owned(), value);
