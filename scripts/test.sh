@@ -26,7 +26,7 @@ docs() {
   RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --release --locked --no-deps -p tidemill-host --lib --document-private-items
   RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps -p tidemill
 }
-test_() { say "tests of the host"; cargo test --release --locked -p tidemill-host; }
+test_() { say "tests of the host"; cargo test --release --locked --no-fail-fast -p tidemill-host; }
 sdks() { say "tests of the SDKs and the processors, without wasm"; scripts/test-sdks.sh; }
 
 for step in "${@:-setup guests format lint test sdks docs}"; do

@@ -238,11 +238,10 @@ mod tests {
 
         let packs = fixture.packs();
 
-        assert_eq!(packs.len(), 2, "{packs:?}");
-        assert!(
-            packs.iter().any(|(_, bytes)| *bytes > 50_000) && packs.iter().any(|(_, bytes)| *bytes < 5_000),
-            "{packs:?}"
-        );
+        // How large a function is depends on the CPU it is compiled for.
+        let mut sizes: Vec<u64> = packs.iter().map(|(_, bytes)| *bytes).collect();
+        sizes.sort_unstable();
+        assert!(matches!(sizes[..], [own, all] if 0 < own && own * 10 < all), "{packs:?}");
     }
 
     #[test]
@@ -261,7 +260,7 @@ mod tests {
     fn a_damaged_pack_is_not_used() {
         let fixture = Fixture::new();
         fixture.load_component(&large(500, "nop"));
-        let (name, _) = fixture.packs().remove(0);
+        let (name, whole) = fixture.packs().remove(0);
         let mut pack = fs::read(fixture.cache.folder.file(&name)).unwrap();
         pack[40] ^= 1;
         fs::write(fixture.cache.folder.file(&name), pack).unwrap();
@@ -269,7 +268,7 @@ mod tests {
         fixture.load_component(&large(500, "unreachable"));
 
         let packs = fixture.packs();
-        assert!(packs.len() == 1 && packs[0].0 != name && packs[0].1 > 50_000, "{packs:?}");
+        assert!(packs.len() == 1 && packs[0].0 != name && packs[0].1 * 2 > whole, "{packs:?}");
     }
 
     #[test]
