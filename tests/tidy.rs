@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each module of the host may use. A module that is not here may not exist.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("clock", &[]),
     ("record", &[]),
     ("disk", &[]),
+    ("ipc", &[]),
     ("log", &["disk"]),
     ("state", &["record"]),
     ("engine", &["clock", "record", "disk", "log", "state"]),
