@@ -1,4 +1,4 @@
-//! Query files and clock files.
+//! Query files, queries of tenants, and clock files.
 
 #![allow(clippy::unwrap_used, reason = "a fuzzer is told by a panic")]
 
@@ -6,6 +6,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
+use super::hosted::{Ceilings, HostedQuery};
 use super::tables::TriggerConfig;
 use super::{QueryConfig, read_clock};
 
@@ -20,4 +21,12 @@ pub(crate) fn query_files(bytes: &[u8]) {
     }
     let _ = read_clock(&file);
     let _ = std::str::from_utf8(bytes).map(str::parse::<TriggerConfig>);
+}
+
+/// A document that a tenant sends as a query.
+pub(crate) fn hosted_queries(bytes: &[u8]) {
+    match HostedQuery::parse(bytes, &Ceilings::default()) {
+        Ok(query) => assert!(!query.settings().steps.iter().any(|step| step.name.contains('/'))),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
 }

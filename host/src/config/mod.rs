@@ -7,6 +7,7 @@
 mod environment;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+pub mod hosted;
 mod overlay;
 mod tables;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::connect::{Format, SourceSettings};
 use crate::engine::operator::{OutputMode, TimeMode};
@@ -296,7 +296,7 @@ impl LimitsTable {
 }
 
 /// `limits` of a step.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StepLimits {
     /// Rows that a worker may emit in a batch.
@@ -322,7 +322,7 @@ impl Default for StepLimits {
 }
 
 /// `[retention]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionTable {
     /// Batches that can be replayed.
@@ -344,7 +344,7 @@ fn parse_duration(text: &str) -> Result<Duration, humantime::DurationError> {
     humantime::parse_duration(text)
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse_duration(&text).map_err(|error| {
         serde::de::Error::custom(format!(
@@ -378,14 +378,14 @@ fn bad_rows_fail() -> BadRows {
 }
 
 /// Enough for any single machine, and few enough that each can have its own bookkeeping.
-fn key_groups_default() -> u16 {
+pub(super) fn key_groups_default() -> u16 {
     256
 }
 
-fn min_batch_interval_default() -> Duration {
+pub(super) fn min_batch_interval_default() -> Duration {
     Duration::from_millis(100)
 }
 
-fn ttl_sweep_default() -> Duration {
+pub(super) fn ttl_sweep_default() -> Duration {
     Duration::from_secs(60)
 }
