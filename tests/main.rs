@@ -31,6 +31,7 @@ mod poison;
 mod projects;
 mod reader;
 mod recovery;
+mod rest;
 mod restarts;
 mod rollback;
 mod sources;

@@ -144,6 +144,39 @@ fn due(query: &mut Query, now_ms: Option<i64>) -> bool {
     }
 }
 
+/// How long until a batch without rows may have something to do, in milliseconds of the query's clock and never too long;
+/// None: only rows can bring one. To be asked when there is nothing to do now.
+pub(super) fn due_in_ms(query: &Query) -> Option<u64> {
+    let now_ms = query.now_ms()?;
+    let by_clock = query.steps.iter().filter(|step| step.pipeline.info.time_mode == TimeMode::ProcessingTime);
+    let by_clock = by_clock.flat_map(|step| {
+        let sweep_ms = query.head.last_time_ms.saturating_add_unsigned(query.settings.ttl_sweep_ms);
+        let ttl_ms = step.due.earliest_ttl_ms().map(|at_ms| at_ms.max(sweep_ms));
+        [step.due.earliest_timer_ms(), ttl_ms].into_iter().flatten()
+    });
+    let due_ms = by_clock.chain(due_in_event_time_ms(query, now_ms)).min()?;
+    let wait_ms = u64::try_from(due_ms.saturating_sub(now_ms)).unwrap_or(0);
+    let since_last_ms = query.rowless.elapsed_ms().unwrap_or(u64::MAX);
+    Some(wait_ms.max(query.settings.min_batch_interval_ms.saturating_sub(since_last_ms)))
+}
+
+/// When a timer of event time may be due: now, or when a source that holds the watermark back falls idle.
+fn due_in_event_time_ms(query: &Query, now_ms: i64) -> Option<i64> {
+    let in_event_time = query.steps.iter().filter(|step| step.pipeline.info.time_mode == TimeMode::EventTime);
+    let earliest_ms = in_event_time.filter_map(|step| step.due.earliest_timer_ms()).min()?;
+    let watermark = &query.head.watermark;
+    let watermark_ms = query.next_watermark_ms(Some(now_ms));
+    let loops = query.rowless.in_a_row() >= ROWLESS_IN_EVENT_TIME_MAX && watermark_ms <= watermark.last_ms();
+    if earliest_ms <= watermark_ms && !loops {
+        return Some(now_ms);
+    }
+    let falls_idle = query.settings.sources.iter().filter_map(|input| {
+        let time = watermark.source(&input.name)?;
+        Some(time.active_ms.saturating_add_unsigned(input.idle_timeout_ms?))
+    });
+    falls_idle.filter(|&at_ms| at_ms > now_ms).min()
+}
+
 /// A timer of the clock that re-arms itself must not keep a query from ending that goes on in event time only.
 fn timer_due_by_clock(query: &Query, step: &RunningStep, now_ms: i64) -> bool {
     let ends = query.settings.trigger == Trigger::AvailableNow && query.fires_in_event_time();

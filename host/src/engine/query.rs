@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::batch;
 use super::checkpoint::Checkpoint;
@@ -14,6 +15,7 @@ use super::inputs::Inputs;
 use super::metrics::StoreMeter;
 use super::operator::{Operator, TimeMode};
 use super::pipeline::Pipeline;
+use super::plan;
 use super::progress::Progress;
 use super::recovery::{self, Recovered};
 use super::settings::{QuerySettings, Trigger};
@@ -156,6 +158,12 @@ impl Query {
             recovery::suspect_if_damaged(error, self.checkpoint.disk().as_ref(), self.checkpoint.path());
         }
         step
+    }
+
+    /// How long a query that has nothing to do may rest, by its clock: until then, only new rows bring the next batch. None:
+    /// nothing else ever does. It may be shorter than it had to be, never longer.
+    pub fn due_in(&self) -> Option<Duration> {
+        plan::due_in_ms(self).map(Duration::from_millis)
     }
 
     /// Ends the query cleanly: what is not synced is, and the next start is quick. Also after a batch that failed before
