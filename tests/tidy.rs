@@ -15,6 +15,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("engine", &["clock", "record", "disk", "log", "state"]),
     ("runtime", &["record", "state", "engine", "clock"]),
     ("connect", &["clock", "record", "disk", "engine"]),
+    ("results", &["record", "disk", "engine", "connect"]),
     ("config", &["record", "state", "engine", "runtime", "connect"]),
     ("fuzzing", &["record", "log", "engine", "runtime", "connect", "config"]),
     ("project", &["engine", "runtime"]),

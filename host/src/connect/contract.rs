@@ -120,36 +120,36 @@ fn next(source: &mut dyn Source, limits: &ReadLimits) -> Option<Slice> {
 }
 
 /// Schema of the rows that the sinks are given.
-pub(super) fn sink_schema() -> Schema {
+pub(crate) fn sink_schema() -> Schema {
     Schema::parse("k STRING, n BIGINT").unwrap()
 }
 
 /// Rows for a batch.
-pub(super) fn rows(batch_id: u64) -> RecordBatch {
+pub(crate) fn rows(batch_id: u64) -> RecordBatch {
     let keys: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, i64::try_from(batch_id).unwrap()]));
     RecordBatch::try_new(sink_schema().to_arrow(), vec![keys, numbers]).unwrap()
 }
 
 /// What is published of a batch.
-pub(super) fn entry(batch_id: u64) -> Ledger {
+pub(crate) fn entry(batch_id: u64) -> Ledger {
     Ledger { query_id: "q".to_owned(), generation: 0, batch_id, digest: format!("digest {batch_id}") }
 }
 
-pub(super) fn encode(sink: &dyn Sink, batch_id: u64) -> Vec<u8> {
+pub(crate) fn encode(sink: &dyn Sink, batch_id: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     sink.encode(&mut std::iter::once(Ok(rows(batch_id))), &mut bytes).unwrap();
     bytes
 }
 
 /// Publishes a batch.
-pub(super) fn publish(sink: &mut dyn Sink, batch_id: u64) -> Result<(), &'static str> {
+pub(crate) fn publish(sink: &mut dyn Sink, batch_id: u64) -> Result<(), &'static str> {
     let staged = Staged::Inline(encode(sink, batch_id));
     sink.publish(&Publication { entry: &entry(batch_id), staged: &staged }).map_err(|error| error.code)
 }
 
 /// Checks a sink that keeps a ledger and is empty. `open` makes it anew; `content` tells what anyone sees of it.
-pub(super) fn check_sink<C: PartialEq + std::fmt::Debug>(
+pub(crate) fn check_sink<C: PartialEq + std::fmt::Debug>(
     mut open: impl FnMut() -> Box<dyn Sink>,
     content: impl Fn() -> C,
 ) {

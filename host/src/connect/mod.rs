@@ -29,7 +29,7 @@ mod stdout;
 mod text;
 
 #[cfg(test)]
-mod contract;
+pub(crate) mod contract;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 
