@@ -13,6 +13,7 @@ mod open;
 mod output;
 mod progress;
 mod query_args;
+mod remote;
 mod replay;
 mod rollback;
 mod run;
@@ -68,6 +69,12 @@ enum Command {
     Rollback(rollback::RollbackArgs),
     Fork(fork::ForkArgs),
     Test(test::TestArgs),
+    Login(remote::login::LoginArgs),
+    Tenant(remote::tenant::TenantArgs),
+    Deploy(remote::deploy::DeployArgs),
+    Query(remote::query::QueryArgs),
+    Ingest(remote::ingest::IngestArgs),
+    Results(remote::results::ResultsArgs),
 }
 
 /// Runs the command line and answers with the process's exit code.
@@ -95,6 +102,12 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::New(args) => new::run(&args, format, environment),
         Command::Dev(args) => dev::run(&args, format, environment),
         Command::Doctor(args) => doctor::run(&args, format, environment),
+        Command::Login(args) => remote::login::run(args, format, environment),
+        Command::Tenant(args) => remote::tenant::run(&args, format, environment),
+        Command::Deploy(args) => remote::deploy::run(&args, format, environment),
+        Command::Query(args) => remote::query::run(&args, format, environment),
+        Command::Ingest(args) => remote::ingest::run(&args, format, environment),
+        Command::Results(args) => remote::results::run(&args, environment),
         Command::Build(args) => build::run(&args, format, environment),
     }
 }

@@ -140,7 +140,8 @@ impl Connection {
                 request.header(header::CONTENT_TYPE, media_type).body(bytes).map(|request| self.agent.run(request))
             }
         };
-        let response = sent.map_err(|_| ClientError::Profile("a name or value cannot stand in a request".to_owned()))?;
+        let response =
+            sent.map_err(|_| ClientError::Profile("a name or value cannot stand in a request".to_owned()))?;
         let response = response.map_err(|error| self.unreachable(&error))?;
         if response.status().is_success() {
             return Ok(response);
@@ -150,8 +151,10 @@ impl Connection {
 
     fn refused(&self, response: http::Response<ureq::Body>) -> ClientError {
         let status = response.status().as_u16();
+        let retry_after =
+            response.headers().get(header::RETRY_AFTER).and_then(|after| after.to_str().ok()?.parse().ok());
         let problem = self.whole(response).ok().and_then(|text| serde_json::from_slice::<Problem>(&text).ok());
-        ClientError::Refused(Box::new(Problem { status, ..problem.unwrap_or_default() }))
+        ClientError::Refused(Box::new(Problem { status, retry_after, ..problem.unwrap_or_default() }))
     }
 
     fn whole(&self, response: http::Response<ureq::Body>) -> Result<Vec<u8>, ClientError> {

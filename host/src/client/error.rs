@@ -71,6 +71,9 @@ pub struct Problem {
     pub title: String,
     /// What happened, where, and what to do.
     pub detail: String,
+    /// After how many seconds to ask again, from the header of that name.
+    #[serde(skip)]
+    pub retry_after: Option<u64>,
 }
 
 impl std::fmt::Display for Problem {

@@ -35,7 +35,8 @@ impl Events {
         let mut data: Option<String> = None;
         loop {
             let mut line = Vec::new();
-            let read = (&mut self.lines).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(|e| e.to_string())?;
+            let read =
+                (&mut self.lines).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(|e| e.to_string())?;
             if read == 0 {
                 return Ok(None);
             }
@@ -74,8 +75,8 @@ impl Iterator for Events {
     type Item = Result<Event, ClientError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let interrupted = |reason| ClientError::Interrupted { server: self.server.clone(), reason };
-        self.read().map_err(interrupted).transpose()
+        let read = self.read();
+        read.map_err(|reason| ClientError::Interrupted { server: self.server.clone(), reason }).transpose()
     }
 }
 

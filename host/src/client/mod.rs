@@ -13,5 +13,5 @@ mod events;
 pub mod profile;
 
 pub use connection::{Answer, Body, Connection, Method};
-pub use error::ClientError;
+pub use error::{ClientError, Problem};
 pub use events::{Event, Events};

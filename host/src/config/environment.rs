@@ -16,6 +16,14 @@ pub struct Environment {
     pub cache_dir: Option<PathBuf>,
     /// `TIDEMILL_CRASH_AT`, for tests: `point:n` aborts the process at the n-th pass of a named point.
     pub crash_at: Option<String>,
+    /// The user's folder of settings: where the profiles of servers are kept.
+    pub config_dir: Option<PathBuf>,
+    /// `TIDEMILL_SERVER`, `TIDEMILL_TOKEN`, `TIDEMILL_TENANT`: a server, and who asks, instead of a profile.
+    pub server: Option<String>,
+    /// See [`Environment::server`].
+    pub token: Option<String>,
+    /// See [`Environment::server`].
+    pub tenant: Option<String>,
     /// `NO_COLOR` is set.
     pub no_color: bool,
 }
@@ -25,17 +33,20 @@ impl Environment {
     #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
     pub fn read() -> Self {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let cache_dir = set("TIDEMILL_CACHE").map(PathBuf::from).or_else(|| {
-            let base = set("XDG_CACHE_HOME")
-                .map(PathBuf::from)
-                .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
-            base.map(|base| base.join("tidemill"))
-        });
+        let in_home = |folder: &str| set("HOME").map(|home| Path::new(&home).join(folder));
+        let ours = |base: PathBuf| base.join("tidemill");
+        let cache_dir = set("TIDEMILL_CACHE")
+            .map(PathBuf::from)
+            .or_else(|| set("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| in_home(".cache")).map(ours));
         Self {
             log_filter: set("TIDEMILL_LOG"),
             path: std::env::var_os("PATH").unwrap_or_default(),
             virtual_env: set("VIRTUAL_ENV").map(PathBuf::from),
             cache_dir,
+            config_dir: set("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| in_home(".config")).map(ours),
+            server: set("TIDEMILL_SERVER"),
+            token: set("TIDEMILL_TOKEN"),
+            tenant: set("TIDEMILL_TENANT"),
             crash_at: set("TIDEMILL_CRASH_AT"),
             no_color: set("NO_COLOR").is_some(),
         }
