@@ -21,9 +21,9 @@ use crate::config::Environment;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct LoginArgs {
-    /// The server's address
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
-    server: String,
+    /// The server's address; default: http://127.0.0.1:8080. [env: TIDEMILL_SERVER]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
 
     /// The tenant that is meant where none is given
     #[arg(long, value_name = "NAME")]
@@ -47,6 +47,8 @@ Examples:
   tidemill login --token-file data/first-token
   tidemill login --server https://streams.example.org --tenant shop < token";
 
+/// Where a server listens if nobody says otherwise.
+const SERVER: &str = "http://127.0.0.1:8080";
 /// Longest token that is read.
 const TOKEN_BYTES_MAX: u64 = 4096;
 
@@ -54,7 +56,8 @@ const TOKEN_BYTES_MAX: u64 = 4096;
 pub(in crate::cli) fn run(args: LoginArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
     let token = token(&args, environment)?;
     let ca = args.ca.as_deref().map(std::path::absolute).transpose().map_err(unreadable)?;
-    let connection = Connection::new(&args.server, &token, ca.as_deref()).map_err(failed)?;
+    let server = args.server.as_deref().or(environment.server.as_deref()).unwrap_or(SERVER);
+    let connection = Connection::new(server, &token, ca.as_deref()).map_err(failed)?;
     let whoami = connection.ask(Method::GET, "/v1/whoami", &[], Body::Empty).map_err(failed)?.body;
 
     let file = profiles_file(environment)?;

@@ -51,21 +51,19 @@ impl RemoteArgs {
     fn connect(&self, environment: &Environment) -> anyhow::Result<Remote> {
         let server = self.server.clone().or_else(|| environment.server.clone());
         let tenant = self.tenant.clone().or_else(|| environment.tenant.clone());
-        let profile = match (&self.profile, server) {
-            (None, Some(server)) => {
-                let missing = || {
-                    ClientError::Profile(format!(
-                        "no token for {server}: set TIDEMILL_TOKEN, or log in with `tidemill login --server {server}`"
-                    ))
-                };
-                let token = environment.token.clone().ok_or_else(missing).map_err(failed)?;
-                Profile { server, tenant: None, token, ca: None }
-            }
-            (name, server) => {
+        let profile = match (&self.profile, &environment.token, server) {
+            (None, Some(token), Some(server)) => Profile { server, tenant: None, token: token.clone(), ca: None },
+            (name, _, server) => {
                 let file = profiles_file(environment)?;
-                let profile = Profiles::read(&file).and_then(|profiles| profiles.get(name.as_deref()).cloned());
-                let profile = profile.map_err(failed)?;
-                Profile { server: server.unwrap_or(profile.server), ..profile }
+                let profiles = Profiles::read(&file).map_err(failed)?;
+                let profile = profiles.get(name.as_deref()).map_err(failed)?.clone();
+                // A token is for one server only.
+                if let Some(server) = server.filter(|server| server.trim_end_matches('/') != profile.server) {
+                    return Err(failed(ClientError::Profile(format!(
+                        "no token for {server}: set TIDEMILL_TOKEN, or log in with `tidemill login --server {server}`"
+                    ))));
+                }
+                profile
             }
         };
         let ca = self.ca.as_deref().or(profile.ca.as_deref());
