@@ -34,6 +34,7 @@ mod recovery;
 mod rest;
 mod restarts;
 mod rollback;
+mod server;
 mod sources;
 mod steps;
 mod support;

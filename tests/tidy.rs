@@ -21,11 +21,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("project", &["engine", "runtime"]),
     ("client", &[]),
     ("testkit", &["clock", "record", "disk", "state", "engine", "runtime", "connect", "config"]),
+    ("server", &["clock", "record", "disk", "config", "engine"]),
     (
         "cli",
         &[
             "clock", "record", "disk", "log", "state", "engine", "runtime", "connect", "config", "project", "testkit",
-            "client",
+            "client", "server",
         ],
     ),
 ];
@@ -37,7 +38,10 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("parquet", &["connect"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
-    ("tokio", &["cli"]),
+    ("tokio", &["cli", "server"]),
+    ("axum", &["server"]),
+    ("redb", &["server/meta"]),
+    ("rustls", &["server/tls.rs", "server/listen.rs"]),
     ("notify", &["cli/dev.rs"]),
     ("ureq", &["client"]),
 ];

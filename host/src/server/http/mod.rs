@@ -1,0 +1,21 @@
+//! What every route has in common: problems, bodies, answers, paging, who may come in.
+
+mod answer;
+mod body;
+mod creation;
+mod enter;
+mod guard;
+mod paging;
+mod precondition;
+mod problem;
+mod status;
+
+pub use answer::Answer;
+pub use body::{Content, Input};
+pub use creation::create_once;
+pub use enter::{Entry, enter};
+pub use guard::{Names, guard, internal_error};
+pub use paging::{Paging, next_page};
+pub use precondition::{IfMatch, etag};
+pub use problem::Problem;
+pub use status::status_of;

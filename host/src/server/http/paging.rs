@@ -1,0 +1,50 @@
+//! Lists, page by page: `?cursor=...&limit=...`, and `next` in the answer.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
+use serde::Deserialize;
+
+use super::Problem;
+use crate::server::App;
+use crate::server::id::{hex, unhex};
+
+/// Entries of a page that does not say how many it wants, and at most.
+const LIMIT: usize = 100;
+const LIMIT_MAX: usize = 1000;
+
+/// Which page is wanted.
+#[derive(Debug, Clone)]
+pub struct Paging {
+    /// The key of the last entry of the page before.
+    pub after: Option<String>,
+    /// Entries of a page.
+    pub limit: usize,
+}
+
+#[derive(Debug, Deserialize)]
+struct Wanted {
+    cursor: Option<String>,
+    limit: Option<usize>,
+}
+
+impl FromRequestParts<Arc<App>> for Paging {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &Arc<App>) -> Result<Self, Problem> {
+        let wanted = Query::<Wanted>::try_from_uri(&parts.uri)
+            .map_err(|error| Problem::new("QUERY_STRING_INVALID", error.body_text()))?;
+        let Query(Wanted { cursor, limit }) = wanted;
+        let bad =
+            || Problem::new("CURSOR_INVALID", "a cursor is what `next` of the page before said; begin without one");
+        let read = |cursor: String| unhex(&cursor).and_then(|key| String::from_utf8(key).ok()).ok_or_else(bad);
+        let after = cursor.map(read).transpose()?;
+        Ok(Self { after, limit: limit.unwrap_or(LIMIT).clamp(1, LIMIT_MAX) })
+    }
+}
+
+/// The cursor of the page after one that ends with this key, if there is one.
+pub fn next_page(more: bool, last: Option<&str>) -> Option<String> {
+    last.filter(|_| more).map(|key| hex(key.as_bytes()))
+}

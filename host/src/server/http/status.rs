@@ -1,0 +1,67 @@
+//! Which status of HTTP a code has: the one list of it.
+
+use axum::http::StatusCode;
+
+/// Codes by status.
+const STATUS: &[(StatusCode, &[&str])] = &[
+    (
+        StatusCode::BAD_REQUEST,
+        &[
+            "BODY_INCOMPLETE",
+            "CURSOR_INVALID",
+            "HEADER_INVALID",
+            "IDEMPOTENCY_KEY_NOT_TAKEN",
+            "JSON_INVALID",
+            "QUERY_STRING_INVALID",
+        ],
+    ),
+    (StatusCode::UNAUTHORIZED, &["TOKEN_MISSING", "TOKEN_INVALID"]),
+    (StatusCode::FORBIDDEN, &["ROLE_MISSING", "SCOPE_TOO_WIDE", "ORIGIN_NOT_ALLOWED"]),
+    (StatusCode::NOT_FOUND, &["NOT_FOUND"]),
+    (StatusCode::METHOD_NOT_ALLOWED, &["METHOD_NOT_ALLOWED"]),
+    (StatusCode::REQUEST_TIMEOUT, &["BODY_TOO_SLOW"]),
+    (StatusCode::CONFLICT, &["NAME_TAKEN", "TENANT_NOT_EMPTY"]),
+    (StatusCode::PRECONDITION_FAILED, &["PRECONDITION_FAILED"]),
+    (StatusCode::PAYLOAD_TOO_LARGE, &["BODY_TOO_LARGE"]),
+    (StatusCode::UNSUPPORTED_MEDIA_TYPE, &["CONTENT_TYPE_NOT_TAKEN"]),
+    (StatusCode::MISDIRECTED_REQUEST, &["HOST_NOT_ALLOWED"]),
+    (StatusCode::UNPROCESSABLE_ENTITY, &["IDEMPOTENCY_KEY_REUSED", "SETTING_INVALID"]),
+    (StatusCode::PRECONDITION_REQUIRED, &["PRECONDITION_MISSING"]),
+    (StatusCode::TOO_MANY_REQUESTS, &["LOGIN_RATE_LIMITED"]),
+    (
+        StatusCode::INTERNAL_SERVER_ERROR,
+        &[
+            "DATA_DAMAGED",
+            "DATA_NOT_EMPTY",
+            "DATA_UNUSABLE",
+            "DATA_VERSION_UNSUPPORTED",
+            "META_DAMAGED",
+            "META_UNUSABLE",
+            "META_VERSION_UNSUPPORTED",
+            "SERVER_ALREADY_RUNNING",
+            "SERVER_DEFECT",
+        ],
+    ),
+    (StatusCode::SERVICE_UNAVAILABLE, &["SERVER_BUSY"]),
+];
+
+/// The status of a code. One that is not in the list is a failure of the host.
+pub fn status_of(code: &str) -> StatusCode {
+    let found = STATUS.iter().find(|(_, codes)| codes.contains(&code));
+    found.map_or(StatusCode::INTERNAL_SERVER_ERROR, |(status, _)| *status)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_code_has_one_status() {
+        let all: Vec<_> = STATUS.iter().flat_map(|(_, codes)| *codes).collect();
+        let different: BTreeSet<_> = all.iter().collect();
+
+        assert_eq!(all.len(), different.len());
+    }
+}

@@ -1,0 +1,26 @@
+//! `tidemill serve`: the host as a service that a platform team runs for others.
+//!
+//! The server speaks HTTP and keeps metadata. It never compiles or runs what somebody uploaded: that is for processes of
+//! their own, behind walls, whose word it does not trust.
+//!
+//! Read in this order: [`routes`] is the table of everything that a client can ask for, [`http`] what all routes have in
+//! common, [`auth`] who may do what, [`meta`] what is remembered, [`data`] where it lies.
+
+mod admin;
+mod app;
+pub mod auth;
+pub mod config;
+pub mod data;
+mod error;
+pub mod http;
+pub mod id;
+mod life;
+mod listen;
+pub mod meta;
+pub mod routes;
+mod tls;
+pub mod tokens;
+
+pub use app::App;
+pub use error::ServeError;
+pub use life::{Started, run};

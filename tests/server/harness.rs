@@ -1,0 +1,300 @@
+//! A server for a test: the real binary on free ports of this machine, and a client that takes every answer as it is.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use ureq::http::{HeaderMap, Method};
+
+use crate::support::tidemill;
+
+/// How long a server may take to start or to stop.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A data folder, and the server on it while one runs. Dropped, the server is killed.
+pub struct Server {
+    place: TempDir,
+    arguments: Vec<String>,
+    running: Option<Running>,
+}
+
+struct Running {
+    child: Child,
+    api: String,
+    admin: String,
+}
+
+impl Server {
+    /// Starts a server on a new folder.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts one with further arguments.
+    pub fn start_with(arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let mut server = Self { place: TempDir::new().unwrap(), arguments, running: None };
+        server.restart();
+        server
+    }
+
+    /// Starts it again on the same folder; it must not run.
+    pub fn restart(&mut self) {
+        assert!(self.running.is_none(), "the server runs");
+        let ports = self.place.path().join("ports.json");
+        let _absent = fs::remove_file(&ports);
+        let log = fs::File::create(self.place.path().join("log")).unwrap();
+        let child = self.command().arg("--ports-file").arg(&ports).stderr(log).spawn().unwrap();
+        let mut running = Running { child, api: String::new(), admin: String::new() };
+        let started = Instant::now();
+        let text = loop {
+            if let Ok(text) = fs::read_to_string(&ports) {
+                break text;
+            }
+            let ended = running.child.try_wait().unwrap();
+            assert!(ended.is_none() && started.elapsed() < PATIENCE, "no start ({ended:?}): {}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let addresses: Value = serde_json::from_str(&text).unwrap();
+        let url = |port: &str| format!("{}://{}", self.scheme(), addresses[port].as_str().unwrap());
+        (running.api, running.admin) = (url("api"), url("admin"));
+        self.running = Some(running);
+    }
+
+    /// The command that runs it.
+    pub fn command(&self) -> Command {
+        let mut command = tidemill();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data"]);
+        command.arg(self.data()).args(&self.arguments).stdout(Stdio::null());
+        command
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.arguments.iter().any(|argument| argument == "--tls-cert") { "https" } else { "http" }
+    }
+
+    /// Its data folder.
+    pub fn data(&self) -> PathBuf {
+        self.place.path().join("data")
+    }
+
+    /// What it said so far.
+    pub fn log(&self) -> String {
+        let mut text = String::new();
+        fs::File::open(self.place.path().join("log")).unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// Where the API is: `scheme://host:port`.
+    pub fn api(&self) -> &str {
+        &self.running.as_ref().unwrap().api
+    }
+
+    /// Where health and metrics are.
+    pub fn admin(&self) -> &str {
+        &self.running.as_ref().unwrap().admin
+    }
+
+    /// The first token.
+    pub fn first_token(&self) -> String {
+        fs::read_to_string(self.data().join("first-token")).unwrap().trim().to_owned()
+    }
+
+    /// A client with the first token.
+    pub fn admin_client(&self) -> Client {
+        self.client(&self.first_token())
+    }
+
+    /// A client with this token.
+    pub fn client(&self, token: &str) -> Client {
+        Client::new(self.api(), Some(token))
+    }
+
+    /// A client without a token.
+    pub fn stranger(&self) -> Client {
+        Client::new(self.api(), None)
+    }
+
+    /// A client of a new tenant's admin.
+    pub fn tenant(&self, name: &str) -> Client {
+        let made = self.admin_client().post("/v1/tenants", &serde_json::json!({ "name": name }));
+        assert_eq!(made.status, 201, "{made:?}");
+        self.client(&self.token(name, &serde_json::json!({ "role": "admin" })))
+    }
+
+    /// A new token of a tenant.
+    pub fn token(&self, tenant: &str, wanted: &Value) -> String {
+        let made = self.admin_client().post(&format!("/v1/tenants/{tenant}/tokens"), wanted);
+        assert_eq!(made.status, 201, "{made:?}");
+        made.body["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Asks it to stop and waits until it has.
+    pub fn stop(&mut self) -> ExitStatus {
+        let mut running = self.running.take().unwrap();
+        signal(running.child.id(), rustix::process::Signal::TERM);
+        let asked = Instant::now();
+        loop {
+            if let Some(status) = running.child.try_wait().unwrap() {
+                return status;
+            }
+            if asked.elapsed() > PATIENCE {
+                running.child.kill().unwrap();
+                panic!("the server does not stop: {}", self.log());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Kills it, as a power loss would.
+    pub fn kill(&mut self) {
+        let mut running = self.running.take().unwrap();
+        running.child.kill().unwrap();
+        assert_eq!(running.child.wait().unwrap().signal(), Some(9));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            let _ended = running.child.kill();
+            let _status = running.child.wait();
+        }
+        if std::thread::panicking() {
+            println!("the server said: {}", self.log());
+        }
+    }
+}
+
+/// Sends a signal.
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// What the server answered.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+    /// The text as JSON; null: it is none.
+    pub body: Value,
+}
+
+impl Answer {
+    /// The code of a problem.
+    pub fn code(&self) -> &str {
+        self.body["code"].as_str().unwrap_or_default()
+    }
+
+    /// A header's value.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The answer, which must have this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{self:#?}");
+        self
+    }
+
+    /// The answer, which must be a problem with this status and code.
+    #[track_caller]
+    pub fn expect_problem(self, status: u16, code: &str) -> Self {
+        assert_eq!((self.status, self.code()), (status, code), "{self:#?}");
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        self
+    }
+}
+
+/// Somebody who calls the server.
+#[derive(Clone)]
+pub struct Client {
+    agent: ureq::Agent,
+    api: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Client {
+    /// A client of the server at `api`.
+    pub fn new(api: &str, token: Option<&str>) -> Self {
+        Self::with_agent(agent(ureq::tls::TlsConfig::default()), api, token)
+    }
+
+    /// A client that takes this certificate of the server.
+    pub fn with_certificate(api: &str, token: Option<&str>, pem: &Path) -> Self {
+        let certificate = ureq::tls::Certificate::from_pem(&fs::read(pem).unwrap()).unwrap();
+        let tls = ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::new_with_certs(&[certificate]));
+        Self::with_agent(agent(tls.build()), api, token)
+    }
+
+    fn with_agent(agent: ureq::Agent, api: &str, token: Option<&str>) -> Self {
+        let client = Self { agent, api: api.to_owned(), headers: Vec::new() };
+        match token {
+            Some(token) => client.with("authorization", &format!("Bearer {token}")),
+            None => client,
+        }
+    }
+
+    /// The same with a further header.
+    #[must_use]
+    pub fn with(&self, name: &str, value: &str) -> Self {
+        let mut client = self.clone();
+        client.headers.push((name.to_owned(), value.to_owned()));
+        client
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[])
+    }
+
+    pub fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, &[])
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.json(Method::POST, path, body)
+    }
+
+    pub fn put(&self, path: &str, body: &Value) -> Answer {
+        self.json(Method::PUT, path, body)
+    }
+
+    pub fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.json(Method::PATCH, path, body)
+    }
+
+    fn json(&self, method: Method, path: &str, body: &Value) -> Answer {
+        self.with("content-type", "application/json").send(method, path, body.to_string().as_bytes())
+    }
+
+    /// Sends a request.
+    pub fn send(&self, method: Method, path: &str, body: &[u8]) -> Answer {
+        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.api));
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let mut answer = self.agent.run(request.body(body).unwrap()).unwrap();
+        let text = answer.body_mut().read_to_string().unwrap();
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Answer { status: answer.status().as_u16(), headers: answer.headers().clone(), text, body }
+    }
+}
+
+fn agent(tls: ureq::tls::TlsConfig) -> ureq::Agent {
+    let config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true)
+        .max_redirects(0)
+        .proxy(None)
+        .timeout_global(Some(Duration::from_secs(120)))
+        .tls_config(tls);
+    config.build().into()
+}
