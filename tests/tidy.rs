@@ -17,6 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("connect", &["clock", "record", "disk", "engine"]),
     ("results", &["record", "disk", "engine", "connect"]),
     ("config", &["record", "state", "engine", "runtime", "connect"]),
+    ("ingest", &["clock", "record", "disk", "log", "engine", "connect"]),
     ("fuzzing", &["record", "log", "engine", "runtime", "connect", "config"]),
     ("project", &["engine", "runtime"]),
     ("client", &[]),

@@ -197,7 +197,7 @@ impl ReadError {
         Self::NoSchema { place: place.to_owned(), reason: error.to_string() }
     }
 
-    pub(super) fn position(place: &str, reason: impl ToString) -> Self {
+    pub(crate) fn position(place: &str, reason: impl ToString) -> Self {
         Self::Position { place: place.to_owned(), reason: reason.to_string() }
     }
 }

@@ -38,10 +38,13 @@ pub use encoding::Encoding;
 pub use error::{ReadError, WriteError};
 pub use file::write_file;
 pub use files::{FileFormat, FileSource};
+pub(crate) use files::{bad_row_code, check_projection};
 pub use format::Format;
+pub(crate) use map_keys::{DUPLICATE_MAP_KEY, without_rows};
 pub use settings::{SinkSettings, SourceSettings};
 pub use stdin::{AfterRestart, StdinSource};
 pub use stdout::StdoutSink;
+pub(crate) use text::{Columns, RowCutter, TextDecoder};
 pub use text::{CsvDialect, CsvHeader, TextFormat};
 
 /// How long a batch waits for the first row of a stream: long enough not to spin, short enough that timers and a wish to

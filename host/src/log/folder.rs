@@ -10,7 +10,7 @@ use super::format::{
     FRAME_HEADER_BYTES, Frame, FrameKind, HeaderDefect, Pieces, RecordEnd, SEGMENT_HEADER_BYTES, SegmentHeader,
     VERSION, crc,
 };
-use super::record::{Part, Piece, Record, RecordRef, Section};
+use super::record::{Part, Piece, Record, RecordRef};
 use crate::disk::{Disk, ReadSeek};
 
 /// A log's folder. Reading never writes.
@@ -141,17 +141,7 @@ impl Folder {
     pub(super) fn read(&self, record: &RecordRef) -> Result<Record, LogError> {
         let mut whole = Record { kind: record.kind, ..Record::default() };
         self.read_pieces(record, &mut |piece| {
-            match piece.part {
-                Part::Header => whole.header.extend_from_slice(piece.bytes),
-                Part::Section(name) => {
-                    if piece.begins {
-                        whole.sections.push(Section { name, bytes: Vec::new() });
-                    }
-                    if let Some(section) = whole.sections.last_mut() {
-                        section.bytes.extend_from_slice(piece.bytes);
-                    }
-                }
-            }
+            whole.add(piece.part, piece.begins, piece.bytes);
             ControlFlow::Continue(())
         })?;
         Ok(whole)
@@ -198,6 +188,20 @@ impl SegmentReader {
         self.file.seek_relative(distance).map_err(|source| self.folder.read_error(source))?;
         self.at = offset;
         Ok(())
+    }
+
+    /// Looks again how long the segment is, while another process appends to it.
+    pub(super) fn refresh(&mut self) -> Result<(), LogError> {
+        // In the buffer nothing is lost by this, as the file is only ever appended to.
+        let len = self.file.get_mut().seek(SeekFrom::End(0)).map_err(|source| self.folder.read_error(source))?;
+        let behind = self.at + self.file.buffer().len() as u64;
+        self.file.get_mut().seek(SeekFrom::Start(behind)).map_err(|source| self.folder.read_error(source))?;
+        self.len = len;
+        Ok(())
+    }
+
+    pub(super) fn corrupt(&self, defect: &'static str) -> LogError {
+        LogError::Corrupt { path: self.folder.path(self.header.number), offset: self.at, defect }
     }
 
     /// Reads the header of a frame. None: no frame that ends within the segment begins here.

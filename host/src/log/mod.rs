@@ -21,6 +21,7 @@ use crate::disk::{Disk, create_dir_durably};
 
 mod error;
 mod folder;
+mod follow;
 mod format;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -36,6 +37,7 @@ use recovery::Recovered;
 use writer::SegmentWriter;
 
 pub use error::LogError;
+pub use follow::{LogFollower, RecordStream, SegmentStart};
 pub use record::{Content, NewRecord, NewSection, Part, Piece, Record, RecordRef, Section};
 
 /// A segment that has grown to this is followed by a new one. The last segment is copied at each start, and segments are

@@ -13,6 +13,23 @@ pub struct Record {
     pub sections: Vec<Section>,
 }
 
+impl Record {
+    /// Adds a piece that was read.
+    pub(super) fn add(&mut self, part: Part, begins: bool, bytes: &[u8]) {
+        match part {
+            Part::Header => self.header.extend_from_slice(bytes),
+            Part::Section(name) => {
+                if begins {
+                    self.sections.push(Section { name, bytes: Vec::new() });
+                }
+                if let Some(section) = self.sections.last_mut() {
+                    section.bytes.extend_from_slice(bytes);
+                }
+            }
+        }
+    }
+}
+
 /// A named part of a record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Section {

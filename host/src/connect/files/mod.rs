@@ -39,6 +39,7 @@ use fingerprint::{Fingerprint, check_stamp, missing_or, open_known};
 use listing::{Candidate, list, not_found_or};
 pub use open_file::FileFormat;
 use open_file::{Layout, OpenFile};
+pub(crate) use parquet_file::bad_row_code;
 use range::{FilePart, FilesRange, Finished, Kept, POSITION_KEY, Place, Position, finished_key, listed_key, to_json};
 
 /// From this many finished files on, listing the directory costs so much that an idle query does it less often.
@@ -482,7 +483,7 @@ impl Source for FileSource {
 }
 
 /// Columns that a source is restricted to must be its own; only NOT NULL may differ.
-pub(super) fn check_projection(schema: &Schema, columns: &Schema, place: &str) -> Result<(), ReadError> {
+pub(crate) fn check_projection(schema: &Schema, columns: &Schema, place: &str) -> Result<(), ReadError> {
     let names = columns.fields().iter().map(|field| field.name.as_str());
     let own = schema.project(names).map_err(|error| ReadError::projection(place, &error))?;
     for (own, wanted) in own.fields().iter().zip(columns.fields()) {

@@ -113,7 +113,7 @@ impl ParquetFile {
         }
         let mut cast = cast.map_err(|error| ReadError::cast(&self.path, &error))?;
         let mut rejected: Vec<_> =
-            bad_rows.iter().map(|bad| self.rejected(batch, bad, bad.row, cast_code(bad))).collect();
+            bad_rows.iter().map(|bad| self.rejected(batch, bad, bad.row, bad_row_code(bad))).collect();
         if let Some(map_keys) = &self.map_keys {
             let doubled = map_keys.bad_rows(&cast).map_err(|error| ReadError::defect(&self.name, error))?;
             if !doubled.is_empty() {
@@ -154,7 +154,8 @@ fn rows_without(rows: usize, bad_rows: &[BadRow]) -> impl Iterator<Item = usize>
     (0..rows).filter(move |row| bad.next_if_eq(row).is_none())
 }
 
-fn cast_code(bad: &BadRow) -> &'static str {
+/// The code of a row that does not fit the wanted columns.
+pub(crate) fn bad_row_code(bad: &BadRow) -> &'static str {
     if bad.problem.contains("NULL") { NULL_IN_NOT_NULL_COLUMN } else { WRONG_TYPE }
 }
 

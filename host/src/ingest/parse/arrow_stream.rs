@@ -1,0 +1,128 @@
+//! The batches of an Arrow IPC stream that a stranger wrote. What could become much larger in memory than it is in the body is
+//! refused: compression, dictionaries, runs, views, and arrays that claim more values than their bytes could hold.
+
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_ipc::{MessageHeader, RecordBatch as BatchMessage, root_as_message};
+use arrow_schema::{ArrowError, DataType, Field};
+
+use crate::ingest::ParseError;
+
+/// In front of the length of a message.
+const CONTINUATION: [u8; 4] = [0xff; 4];
+
+/// The batches of the stream, one after the other.
+pub(super) fn batches(
+    body: &[u8],
+    rows_max: u64,
+) -> Result<impl Iterator<Item = Result<RecordBatch, ParseError>> + use<>, ParseError> {
+    check_messages(body, rows_max)?;
+    let mut decoder = StreamDecoder::new();
+    let mut rest = Buffer::from(body);
+    let mut ended = false;
+    Ok(std::iter::from_fn(move || {
+        if ended {
+            return None;
+        }
+        let next = next_batch(&mut decoder, &mut rest);
+        ended = !matches!(next, Ok(Some(_)));
+        next.transpose()
+    }))
+}
+
+fn next_batch(decoder: &mut StreamDecoder, rest: &mut Buffer) -> Result<Option<RecordBatch>, ParseError> {
+    match decoder.decode(rest).map_err(|error| refused(&error))? {
+        Some(batch) => Ok(Some(batch)),
+        None => {
+            decoder.finish().map_err(|error| refused(&error))?;
+            if decoder.schema().is_none() { Err(body_error("it has no schema")) } else { Ok(None) }
+        }
+    }
+}
+
+/// Looks at every message before any is decoded.
+fn check_messages(body: &[u8], rows_max: u64) -> Result<(), ParseError> {
+    let mut rest = body;
+    while let Some((message, after)) = split_message(rest)? {
+        let message = root_as_message(message).map_err(|error| body_error(&error.to_string()))?;
+        let length = usize::try_from(message.bodyLength()).ok().filter(|length| *length <= after.len());
+        let Some((data, after)) = length.and_then(|length| after.split_at_checked(length)) else {
+            return Err(body_error("it ends within a message"));
+        };
+        match message.header_type() {
+            MessageHeader::Schema => {
+                let schema = message.header_as_schema().ok_or_else(|| body_error("a message has no schema"))?;
+                let schema = arrow_ipc::convert::try_fb_to_schema(schema).map_err(|error| refused(&error))?;
+                schema.fields().iter().try_for_each(|field| check_field(field))?;
+            }
+            MessageHeader::RecordBatch => {
+                let batch = message.header_as_record_batch().ok_or_else(|| body_error("a message has no batch"))?;
+                check_batch(&batch, data.len(), rows_max)?;
+            }
+            MessageHeader::DictionaryBatch => return Err(body_error(DICTIONARY)),
+            _ => return Err(body_error("it has a message that is neither a schema nor a batch")),
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+const DICTIONARY: &str = "it has a dictionary; send plain columns";
+
+/// The next message's own bytes, and what is behind them. None: the stream has ended.
+fn split_message(rest: &[u8]) -> Result<Option<(&[u8], &[u8])>, ParseError> {
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    let rest = rest.strip_prefix(&CONTINUATION).unwrap_or(rest);
+    let ends = || body_error("it ends within a message");
+    let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(ends)?;
+    match u32::from_le_bytes(*length) as usize {
+        0 if rest.is_empty() => Ok(None),
+        0 => Err(body_error("it has bytes behind its end")),
+        length => rest.split_at_checked(length).map(Some).ok_or_else(ends),
+    }
+}
+
+fn check_batch(batch: &BatchMessage<'_>, bytes: usize, rows_max: u64) -> Result<(), ParseError> {
+    if batch.compression().is_some() {
+        return Err(body_error("it is compressed; send it without compression"));
+    }
+    if !u64::try_from(batch.length()).is_ok_and(|rows| rows <= rows_max) {
+        return Err(ParseError::TooManyRows { rows_max });
+    }
+    // The smallest value is a bit; arrays without any bytes are those of NULLs and of empty structs.
+    let values_max = (bytes as u64).saturating_mul(8).saturating_add(rows_max);
+    let claims_too_many = |values: i64| !u64::try_from(values).is_ok_and(|values| values <= values_max);
+    if batch.nodes().into_iter().flatten().any(|node| claims_too_many(node.length())) {
+        return Err(body_error("an array claims more values than its bytes can hold"));
+    }
+    Ok(())
+}
+
+fn check_field(field: &Field) -> Result<(), ParseError> {
+    let instead = match field.data_type() {
+        DataType::Dictionary(..) => DICTIONARY,
+        DataType::RunEndEncoded(..) => "it has run-length columns; send plain columns",
+        DataType::Utf8View | DataType::BinaryView | DataType::ListView(_) | DataType::LargeListView(_) => {
+            "it has columns that are views; send plain columns, e.g. Utf8 instead of Utf8View"
+        }
+        DataType::Union(..) => "it has a union, which no column can hold",
+        DataType::List(inner) | DataType::LargeList(inner) | DataType::FixedSizeList(inner, _) => {
+            return check_field(inner);
+        }
+        DataType::Map(entries, _) => return check_field(entries),
+        DataType::Struct(fields) => return fields.iter().try_for_each(|field| check_field(field)),
+        _ => return Ok(()),
+    };
+    Err(body_error(&format!("column `{}`: {instead}", field.name())))
+}
+
+fn refused(error: &ArrowError) -> ParseError {
+    body_error(&error.to_string())
+}
+
+fn body_error(reason: &str) -> ParseError {
+    ParseError::Body { reason: reason.to_owned() }
+}
