@@ -70,16 +70,13 @@ enum Command {
     Rollback(rollback::RollbackArgs),
     Fork(fork::ForkArgs),
     Test(test::TestArgs),
-<<<<<<< HEAD
     Login(remote::login::LoginArgs),
     Tenant(remote::tenant::TenantArgs),
     Deploy(remote::deploy::DeployArgs),
     Query(remote::query::QueryArgs),
     Ingest(remote::ingest::IngestArgs),
     Results(remote::results::ResultsArgs),
-=======
     Serve(Box<serve::ServeArgs>),
->>>>>>> a55b01a (serve: the data folder, metadata, tokens and roles, and the table of routes with tenants and tokens)
 }
 
 /// Runs the command line and answers with the process's exit code.
@@ -107,16 +104,13 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::New(args) => new::run(&args, format, environment),
         Command::Dev(args) => dev::run(&args, format, environment),
         Command::Doctor(args) => doctor::run(&args, format, environment),
-<<<<<<< HEAD
         Command::Login(args) => remote::login::run(args, format, environment),
         Command::Tenant(args) => remote::tenant::run(&args, format, environment),
         Command::Deploy(args) => remote::deploy::run(&args, format, environment),
         Command::Query(args) => remote::query::run(&args, format, environment),
         Command::Ingest(args) => remote::ingest::run(&args, format, environment),
         Command::Results(args) => remote::results::run(&args, environment),
-=======
         Command::Serve(args) => serve::run(*args, format, environment),
->>>>>>> a55b01a (serve: the data folder, metadata, tokens and roles, and the table of routes with tenants and tokens)
         Command::Build(args) => build::run(&args, format, environment),
     }
 }

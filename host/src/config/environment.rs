@@ -35,24 +35,15 @@ impl Environment {
     #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
     pub fn read() -> Self {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-<<<<<<< HEAD
         let in_home = |folder: &str| set("HOME").map(|home| Path::new(&home).join(folder));
         let ours = |base: PathBuf| base.join("tidemill");
         let cache_dir = set("TIDEMILL_CACHE")
             .map(PathBuf::from)
             .or_else(|| set("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| in_home(".cache")).map(ours));
-=======
-        let cache_dir = set("TIDEMILL_CACHE").map(PathBuf::from).or_else(|| {
-            let base = set("XDG_CACHE_HOME")
-                .map(PathBuf::from)
-                .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
-            base.map(|base| base.join("tidemill"))
-        });
         let serve = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.to_str()?.strip_prefix("TIDEMILL_SERVE_")?.to_ascii_lowercase();
             Some((name, value.into_string().ok()?))
         });
->>>>>>> a55b01a (serve: the data folder, metadata, tokens and roles, and the table of routes with tenants and tokens)
         Self {
             serve: serve.collect(),
             log_filter: set("TIDEMILL_LOG"),
