@@ -94,13 +94,10 @@ impl Remote {
         let mut next = Some(path.to_owned());
         while let Some(page) = next {
             let mut answer = self.ask(Method::GET, &page, Body::Empty)?.body;
-            if let Some(Value::Array(page)) = answer.get_mut("items").map(Value::take) {
-                items.extend(page);
-            }
-            next = answer
-                .get("next_cursor")
-                .and_then(Value::as_str)
-                .map(|cursor| format!("{path}?cursor={}", escaped(cursor)));
+            let fields = answer.as_object_mut().map(std::mem::take).unwrap_or_default();
+            next = fields.get("next").and_then(Value::as_str).map(|next| format!("{path}?cursor={}", escaped(next)));
+            // A page is a list under its own name, and where the next one begins.
+            items.extend(fields.into_iter().filter_map(|(_, value)| if let Value::Array(page) = value { Some(page) } else { None }).flatten());
         }
         Ok(items)
     }

@@ -27,6 +27,7 @@ const RULE: &[Role] = &[Admin];
 pub fn table() -> Vec<Route> {
     vec![
         get("/v1/status", "getStatus", "What this server is", AnyToken, status::get),
+        get("/v1/whoami", "whoAmI", "The token that asks", AnyToken, tokens::whoami),
         get("/v1/tenants", "listTenants", "All tenants", Platform, tenants::list),
         post("/v1/tenants", "createTenant", "Makes a tenant", Platform, tenants::create),
         get("/v1/tenants/{tenant}", "getTenant", "A tenant", Tenant(LOOK), tenants::get),

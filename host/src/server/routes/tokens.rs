@@ -10,7 +10,8 @@ use crate::server::App;
 use crate::server::auth::{Caller, Role, Scope};
 use crate::server::http::{Answer, Input, Paging, Problem, next_page};
 use crate::server::id::{Id, Name};
-use crate::server::meta::tenants::Tenant;
+use crate::server::meta::View;
+use crate::server::meta::tenants::{TENANTS, Tenant};
 use crate::server::meta::tokens::{self as store, Token};
 use crate::server::tokens::{Order, draw};
 
@@ -56,6 +57,20 @@ pub struct TokenPage {
     next: Option<String>,
 }
 
+/// The token that asks.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Whoami {
+    /// The token's id.
+    token: String,
+    role: Role,
+    /// Name of the tenant that it is for. None: it is the platform's.
+    tenant: Option<Name>,
+    queries: Vec<Name>,
+    /// Milliseconds since the epoch.
+    expires_ms: Option<i64>,
+}
+
 impl From<Token> for TokenView {
     fn from(token: Token) -> Self {
         Self {
@@ -70,6 +85,14 @@ impl From<Token> for TokenView {
             token: None,
         }
     }
+}
+
+pub(super) async fn whoami(State(app): State<Arc<App>>, caller: Caller) -> Result<Answer, Problem> {
+    let Caller { token, scope, expires_ms } = caller;
+    let id = scope.tenant;
+    let tenant = app.read(move |view| Ok(id.map(|id| view.get(&TENANTS, id.as_str())).transpose()?.flatten())).await?;
+    let tenant = tenant.map(|tenant: Tenant| tenant.name);
+    Answer::ok(&Whoami { token: token.to_string(), role: scope.role, tenant, queries: scope.queries, expires_ms })
 }
 
 pub(super) async fn list_platform(State(app): State<Arc<App>>, paging: Paging) -> Result<Answer, Problem> {
