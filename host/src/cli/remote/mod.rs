@@ -97,7 +97,12 @@ impl Remote {
             let fields = answer.as_object_mut().map(std::mem::take).unwrap_or_default();
             next = fields.get("next").and_then(Value::as_str).map(|next| format!("{path}?cursor={}", escaped(next)));
             // A page is a list under its own name, and where the next one begins.
-            items.extend(fields.into_iter().filter_map(|(_, value)| if let Value::Array(page) = value { Some(page) } else { None }).flatten());
+            items.extend(
+                fields
+                    .into_iter()
+                    .filter_map(|(_, value)| if let Value::Array(page) = value { Some(page) } else { None })
+                    .flatten(),
+            );
         }
         Ok(items)
     }
