@@ -22,6 +22,7 @@ mod event_time;
 mod examples;
 mod hostile;
 mod initial_state;
+mod isolation;
 mod kit;
 mod languages;
 mod metrics;

@@ -10,6 +10,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("disk", &[]),
     ("ipc", &[]),
+    ("isolation", &[]),
     ("log", &["disk"]),
     ("state", &["record"]),
     ("engine", &["clock", "record", "disk", "log", "state"]),
@@ -26,8 +27,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "clock", "record", "disk", "log", "state", "engine", "runtime", "connect", "config", "project", "testkit",
-            "client", "server",
+            "clock",
+            "record",
+            "disk",
+            "log",
+            "state",
+            "engine",
+            "runtime",
+            "connect",
+            "config",
+            "project",
+            "testkit",
+            "client",
+            "server",
+            "isolation",
         ],
     ),
 ];
@@ -45,6 +58,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("rustls", &["server/tls.rs", "server/listen.rs"]),
     ("notify", &["cli/dev.rs"]),
     ("ureq", &["client"]),
+    ("landlock", &["isolation"]),
+    ("seccompiler", &["isolation"]),
 ];
 
 /// A file longer than this hides something.

@@ -11,6 +11,7 @@ mod listing;
 mod new;
 mod open;
 mod output;
+mod probe_walls;
 mod progress;
 mod query_args;
 mod remote;
@@ -77,6 +78,9 @@ enum Command {
     Ingest(remote::ingest::IngestArgs),
     Results(remote::results::ResultsArgs),
     Serve(Box<serve::ServeArgs>),
+    /// Started by `doctor`.
+    #[command(hide = true)]
+    ProbeWalls(probe_walls::ProbeWallsArgs),
 }
 
 /// Runs the command line and answers with the process's exit code.
@@ -111,6 +115,7 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::Ingest(args) => remote::ingest::run(&args, format, environment),
         Command::Results(args) => remote::results::run(&args, environment),
         Command::Serve(args) => serve::run(*args, format, environment),
+        Command::ProbeWalls(args) => probe_walls::run(&args),
         Command::Build(args) => build::run(&args, format, environment),
     }
 }
