@@ -84,7 +84,7 @@ impl ResultsReader {
                     end_reached: is_done && is_last,
                 });
             }
-            place = Place { segment: place.segment + 1, offset: 0, after: place.after };
+            place = self.place_behind(place, &segments)?;
         }
     }
 
@@ -145,6 +145,23 @@ impl ResultsReader {
         Ok(trimmed)
     }
 
+    /// Where a consumer goes on that has come to the end of a segment. It may find there what it was given already: what had lost
+    /// its mark was written anew.
+    fn place_behind(&mut self, end: Place, segments: &[u64]) -> Result<Place, ResultsError> {
+        let next = Place { segment: end.segment + 1, offset: 0, after: end.after };
+        if self.open(next.segment, segments)?.begin().so_far.end == end.after {
+            return Ok(next);
+        }
+        match end.after.map(|position| self.look_up(position, segments)) {
+            Some(Ok(place)) if place.segment > end.segment => Ok(place),
+            Some(Err(error)) if error.code() != "RESULTS_POSITION_UNKNOWN" => Err(error),
+            _ => {
+                let name = segment_name(next.segment);
+                Err(ResultsError::corrupt(&name, 0, "it does not go on where the one before it ends"))
+            }
+        }
+    }
+
     /// Where the entries behind a position begin. None: nothing was ever written.
     fn place_after(&mut self, after: Option<Position>, segments: &[u64]) -> Result<Option<Place>, ResultsError> {
         let Some(position) = after else {
@@ -156,6 +173,11 @@ impl ResultsReader {
         {
             return Ok(Some(place));
         }
+        self.look_up(position, segments).map(Some)
+    }
+
+    fn look_up(&mut self, position: Position, segments: &[u64]) -> Result<Place, ResultsError> {
+        let after = Some(position);
         // The last segment that begins at or before the position.
         let (mut low, mut high) = (0, segments.len());
         while low < high {
@@ -177,10 +199,10 @@ impl ResultsReader {
         };
         let mut open = self.open(segment, segments)?;
         if open.begin().so_far.end == after {
-            return Ok(Some(Place { segment, offset: 0, after }));
+            return Ok(Place { segment, offset: 0, after });
         }
         match open.find(position)? {
-            Some(offset) => Ok(Some(Place { segment, offset, after })),
+            Some(offset) => Ok(Place { segment, offset, after }),
             None => Err(ResultsError::PositionUnknown { position }),
         }
     }

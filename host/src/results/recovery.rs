@@ -87,6 +87,8 @@ pub(super) fn recover(
     let scan = scan(&mut reader)?;
     let schema = schema.unwrap_or(&reader.begin.schema).to_owned();
     if scan.end == reader.len && schema == reader.begin.schema {
+        // Its process may have died before it could make the name durable.
+        disk.sync_dir(folder).map_err(failed)?;
         let writer = SegmentWriter::append(disk, folder, reader.header, scan.end, scan.durable_end).map_err(failed)?;
         let query_id = query_id.to_owned();
         return Ok(Some(Tail { query_id, number, schema, so_far: scan.so_far, writer }));

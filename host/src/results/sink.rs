@@ -26,10 +26,19 @@ const OTHER_COPY: &str = ". Does another copy of the checkpoint write to them? U
 pub struct ResultsSink {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
-    segment_bytes: u64,
+    sizes: Sizes,
     schema: Option<SchemaRef>,
     /// None: not opened, or a write failed.
     tail: Option<Tail>,
+}
+
+/// How much goes into one piece.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    /// Bytes with which a segment gets no further batch.
+    segment: u64,
+    /// Bytes of rows with which a frame gets no further row.
+    frame: usize,
 }
 
 impl ResultsSink {
@@ -38,13 +47,14 @@ impl ResultsSink {
 
     /// Writes to this folder, which must exist, durably. Nothing is written yet.
     pub fn new(disk: Arc<dyn Disk>, folder: &Path) -> Self {
-        Self { disk, folder: folder.to_owned(), segment_bytes: SEGMENT_BYTES, schema: None, tail: None }
+        let sizes = Sizes { segment: SEGMENT_BYTES, frame: FRAME_ROWS_BYTES };
+        Self { disk, folder: folder.to_owned(), sizes, schema: None, tail: None }
     }
 
-    /// Begins a new segment once one has this size.
+    /// As [`Sizes`] says.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn with_segment_bytes(mut self, bytes: u64) -> Self {
-        self.segment_bytes = bytes;
+    pub(super) fn with_sizes(mut self, segment: u64, frame: usize) -> Self {
+        self.sizes = Sizes { segment, frame };
         self
     }
 
@@ -63,7 +73,7 @@ impl ResultsSink {
         }
         // It comes back only if everything goes well.
         let mut tail = self.tail.take().ok_or_else(|| self.poisoned())?;
-        if tail.writer.end >= self.segment_bytes {
+        if tail.writer.end >= self.sizes.segment {
             tail = tail.roll(self.disk.as_ref(), &self.folder).map_err(|error| self.failed(error))?;
         }
         let rows = self.write(&mut tail.writer, entry, staged).map_err(|error| self.failed(error))?;
@@ -104,7 +114,7 @@ impl ResultsSink {
         loop {
             let before = text.len();
             let has_line = lines.read_until(b'\n', &mut text)? > 0;
-            let is_full = text.len() > FRAME_ROWS_BYTES;
+            let is_full = text.len() > self.sizes.frame;
             if rows > 0 && (is_full || !has_line) {
                 let (whole, _) = text.split_at(before);
                 writer.frame(&Frame { first, rows, ..template }, whole)?;

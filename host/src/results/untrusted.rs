@@ -102,9 +102,6 @@ impl Segment {
         limits: PageLimits,
     ) -> Result<Read, ResultsError> {
         let before = self.reader.begin.so_far.end;
-        if offset == 0 && after.is_some() && after != before {
-            return Err(self.reader.corrupt(0, "it does not go on where the one before it ends"));
-        }
         self.reader.seek(offset.max(self.reader.start))?;
         let mut page = Filling { entries: Vec::new(), bytes: 0, limits, after: after.or(before) };
         for _ in 0..FRAMES_MAX {
@@ -112,23 +109,37 @@ impl Segment {
             if at >= self.extent.durable_end {
                 break;
             }
-            let frame = self.frame()?;
-            let taken = match frame.kind {
-                FrameKind::Rows => page.rows(&frame, self.payload(&frame, at)?),
-                FrameKind::Rollback => page.rollback(&frame, &self.payload(&frame, at)?),
-                FrameKind::End | FrameKind::Durable => self.reader.skip(&frame).map(|()| Ok(Taken::All))?,
-                FrameKind::Begin => Err("a segment does not begin in its middle"),
-            };
-            match taken {
+            match self.take(&mut page) {
                 Ok(Taken::All) => {}
                 Ok(Taken::NotAll) => {
                     self.reader.seek(at)?;
                     break;
                 }
-                Err(defect) => return Err(self.reader.corrupt(at, defect)),
+                // What stands in front of it is given out first.
+                Err(_) if !page.entries.is_empty() => {
+                    self.reader.seek(at)?;
+                    break;
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(Read { entries: page.entries, offset: self.reader.at, after: page.after })
+    }
+
+    /// Takes the next frame into a page.
+    fn take(&mut self, page: &mut Filling) -> Result<Taken, ResultsError> {
+        let at = self.reader.at;
+        let frame = self.frame()?;
+        let taken = match frame.kind {
+            FrameKind::Rows => page.rows(&frame, &self.payload(&frame, at)?),
+            FrameKind::Rollback => page.rollback(&frame, &self.payload(&frame, at)?),
+            FrameKind::End | FrameKind::Durable => {
+                self.reader.skip(&frame)?;
+                Ok(Taken::All)
+            }
+            FrameKind::Begin => Err("a segment does not begin in its middle"),
+        };
+        taken.map_err(|defect| self.reader.corrupt(at, defect))
     }
 
     fn frame(&mut self) -> Result<Frame, ResultsError> {
@@ -165,7 +176,7 @@ impl Filling {
             || self.entries.len() < self.limits.rows_max && self.bytes.saturating_add(bytes) <= self.limits.bytes_max
     }
 
-    fn rows(&mut self, frame: &Frame, payload: String) -> Result<Taken, &'static str> {
+    fn rows(&mut self, frame: &Frame, payload: &str) -> Result<Taken, &'static str> {
         let given = self.given(frame).ok_or("rows do not follow those before")?;
         let lines = payload.strip_suffix('\n').ok_or("rows have no end")?.split('\n');
         let mut count = 0_u64;

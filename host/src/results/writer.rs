@@ -39,11 +39,13 @@ impl SegmentWriter {
         Ok(writer)
     }
 
-    /// Makes a new segment durable and gives it its name.
+    /// Makes a new segment durable and gives it its name. What stands in it already is marked only then.
     pub(super) fn publish(&mut self, disk: &dyn Disk, folder: &Path, number: u64) -> io::Result<()> {
-        self.sync()?;
+        self.flush()?;
+        self.file.sync()?;
         disk.rename(&folder.join(hidden_name(number)), &folder.join(segment_name(number)))?;
-        disk.sync_dir(folder)
+        disk.sync_dir(folder)?;
+        if self.end > self.durable_end { self.mark() } else { Ok(()) }
     }
 
     /// Goes on with a segment that ends with a mark, or that holds no group yet.
@@ -68,16 +70,17 @@ impl SegmentWriter {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Makes everything written so far durable, then marks it as such. The mark itself may be lost.
+    /// Ends a group: makes it durable, then marks it as such. The mark itself may be lost.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.flush()?;
         self.file.sync()?;
-        if self.end > self.durable_end {
-            self.durable_end = self.end;
-            self.frame(&Frame::new(FrameKind::Durable, 0, 0), &[])?;
-            self.flush()?;
-        }
-        Ok(())
+        self.mark()
+    }
+
+    fn mark(&mut self) -> io::Result<()> {
+        self.durable_end = self.end;
+        self.frame(&Frame::new(FrameKind::Durable, 0, 0), &[])?;
+        self.flush()
     }
 
     fn flush(&mut self) -> io::Result<()> {

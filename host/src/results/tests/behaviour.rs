@@ -46,7 +46,7 @@ fn rows_are_read_with_their_positions_and_their_schema() {
 #[test]
 fn a_reader_goes_on_behind_every_position_that_it_was_given() {
     let folder = TempDir::new().unwrap();
-    let mut sink = open(folder.path()).unwrap().with_segment_bytes(300);
+    let mut sink = open(folder.path()).unwrap().with_sizes(300, 100);
     for batch in [1, 2, 5, 6, 7] {
         publish(&mut sink, 0, batch, batch).unwrap();
     }
@@ -72,7 +72,7 @@ fn a_reader_at_the_end_sees_what_comes() {
     let mut reader = reader(folder.path());
     let nothing = reader.read_after(None, ALL).unwrap();
     assert_eq!((nothing.entries.len(), nothing.next, nothing.end_reached), (0, None, true));
-    let mut sink = open(folder.path()).unwrap().with_segment_bytes(300);
+    let mut sink = open(folder.path()).unwrap().with_sizes(300, 100);
     let mut next = reader.read_after(None, ALL).unwrap().next;
 
     for batch in 1..20 {
@@ -175,7 +175,7 @@ fn rows_of_another_schema_begin_a_segment_and_a_page() {
 #[test]
 fn trimming_removes_whole_segments_that_were_read_and_never_the_last() {
     let folder = TempDir::new().unwrap();
-    let mut sink = open(folder.path()).unwrap().with_segment_bytes(300);
+    let mut sink = open(folder.path()).unwrap().with_sizes(300, 100);
     for batch in 1..=9 {
         publish(&mut sink, 0, batch, 3).unwrap();
     }
@@ -205,7 +205,7 @@ fn trimming_removes_whole_segments_that_were_read_and_never_the_last() {
 #[test]
 fn an_expired_position_names_the_oldest_row_that_is_left() {
     let folder = TempDir::new().unwrap();
-    let mut sink = open(folder.path()).unwrap().with_segment_bytes(0);
+    let mut sink = open(folder.path()).unwrap().with_sizes(0, 100);
     for batch in 1..=4 {
         publish(&mut sink, 0, batch, 2).unwrap();
     }

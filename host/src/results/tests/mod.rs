@@ -9,15 +9,26 @@ use tempfile::TempDir;
 
 use super::{Entry, Page, PageLimits, Position, ResultsReader, ResultsSink, open_folder};
 use crate::connect::contract::{entry, rows, sink_schema};
-use crate::disk::RealDisk;
+use crate::disk::testing::FaultyDisk;
+use crate::disk::{Disk, RealDisk};
 use crate::engine::sink::{Ledger, Publication, Sink, Staged};
 
 mod behaviour;
+mod crash;
+mod hostile;
+mod paging;
 
 const ALL: PageLimits = PageLimits { rows_max: usize::MAX, bytes_max: usize::MAX };
 
+/// The disk of the machine, without the time that syncs take.
+fn disk() -> Arc<dyn Disk> {
+    let disk = FaultyDisk::over(Arc::new(RealDisk));
+    disk.drop_syncs(|_, _| true);
+    Arc::new(disk)
+}
+
 fn sink(folder: &Path) -> ResultsSink {
-    ResultsSink::new(Arc::new(RealDisk), folder)
+    ResultsSink::new(disk(), folder)
 }
 
 /// Opened for the query `q`.
