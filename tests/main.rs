@@ -42,3 +42,4 @@ mod support;
 mod tally;
 mod tidy;
 mod upgrade;
+mod uploads;

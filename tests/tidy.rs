@@ -14,11 +14,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("log", &["disk"]),
     ("state", &["record"]),
     ("engine", &["clock", "record", "disk", "log", "state"]),
-    ("runtime", &["record", "state", "engine", "clock"]),
+    ("runtime", &["record", "state", "engine", "clock", "ipc"]),
     ("connect", &["clock", "record", "disk", "engine"]),
     ("results", &["record", "disk", "engine", "connect"]),
     ("config", &["record", "state", "engine", "runtime", "connect"]),
     ("ingest", &["clock", "record", "disk", "log", "engine", "connect"]),
+    ("compiler", &["clock", "record", "disk", "engine", "runtime", "ipc", "isolation"]),
     ("fuzzing", &["record", "log", "engine", "runtime", "connect", "config"]),
     ("project", &["engine", "runtime"]),
     ("client", &[]),
@@ -28,6 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "clock",
+            "compiler",
             "record",
             "disk",
             "log",
@@ -48,6 +50,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Crates that only some modules may name.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("wasmtime", &["runtime"]),
+    ("wasmparser", &["runtime"]),
     ("rocksdb", &["state/rocks.rs", "state/rocks"]),
     ("parquet", &["connect"]),
     ("clap", &["cli"]),

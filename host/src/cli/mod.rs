@@ -2,6 +2,7 @@
 //! `output` and nowhere else.
 
 mod build;
+mod compile;
 mod dev;
 mod doctor;
 mod fork;
@@ -78,6 +79,9 @@ enum Command {
     Ingest(remote::ingest::IngestArgs),
     Results(remote::results::ResultsArgs),
     Serve(Box<serve::ServeArgs>),
+    /// Started by `serve`, for one upload.
+    #[command(hide = true)]
+    Compile,
     /// Started by `doctor`.
     #[command(hide = true)]
     ProbeWalls(probe_walls::ProbeWallsArgs),
@@ -116,6 +120,7 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::Results(args) => remote::results::run(&args, environment),
         Command::Serve(args) => serve::run(*args, format, environment),
         Command::ProbeWalls(args) => probe_walls::run(&args),
+        Command::Compile => compile::run(),
         Command::Build(args) => build::run(&args, format, environment),
     }
 }

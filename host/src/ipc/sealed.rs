@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
 
 use super::error::IpcError;
 
@@ -39,12 +39,20 @@ impl Sealed {
         if !seals.contains(SEALS) {
             return Err(refused("seals are missing".to_owned()));
         }
-        let file = File::from(descriptor);
-        let length = file.metadata()?.len();
+        let sealed = Self(File::from(descriptor));
+        let length = sealed.length()?;
         if length > bytes_max {
             return Err(refused(format!("it has {length} bytes, and {bytes_max} are the most")));
         }
-        Ok(Self(file))
+        Ok(sealed)
+    }
+
+    /// How many bytes there are. By the one call for it that a child within walls has.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn length(&self) -> std::io::Result<u64> {
+        u64::try_from(fstat(&self.0)?.st_size).map_err(std::io::Error::other)
     }
 
     /// A copy of the bytes.
@@ -53,8 +61,7 @@ impl Sealed {
     /// What the system says.
     pub fn bytes(&self) -> std::io::Result<Vec<u8>> {
         // The position is the file's, and every process that has it shares that.
-        let length = self.0.metadata()?.len();
-        let mut bytes = vec![0; usize::try_from(length).map_err(std::io::Error::other)?];
+        let mut bytes = vec![0; usize::try_from(self.length()?).map_err(std::io::Error::other)?];
         self.0.read_exact_at(&mut bytes, 0)?;
         Ok(bytes)
     }

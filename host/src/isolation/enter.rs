@@ -113,7 +113,9 @@ fn limit(limits: &Limits, own_user: bool) -> io::Result<()> {
     ];
     for (resource, limit) in asked {
         if limit.is_some() {
-            setrlimit(resource, Rlimit { current: limit, maximum: limit })?;
+            // A second more of CPU time before the kernel kills: the signal before that says why.
+            let maximum = limit.map(|limit| limit.saturating_add(u64::from(resource == Resource::Cpu)));
+            setrlimit(resource, Rlimit { current: limit, maximum })?;
         }
     }
     Ok(())

@@ -48,11 +48,25 @@ impl Sandbox {
     /// # Errors
     /// [`ComponentError::Sandbox`] when this machine cannot run it.
     pub fn new(metering: Metering) -> Result<Self, ComponentError> {
-        let unavailable = |error: wasmtime::Error| ComponentError::Sandbox(format!("{error:#}"));
         let functions = Arc::new(FunctionStore::default());
         let mut config = config(metering);
         config.enable_incremental_compilation(Arc::clone(&functions) as _).map_err(unavailable)?;
-        let engine = Engine::new(&config).map_err(unavailable)?;
+        Self::start(&config, functions, metering)
+    }
+
+    /// For a process that is there to compile one component: it starts no threads for that, and keeps nothing for others.
+    /// The code is the same.
+    ///
+    /// # Errors
+    /// As [`Sandbox::new`].
+    pub fn single_threaded(metering: Metering) -> Result<Self, ComponentError> {
+        let mut config = config(metering);
+        config.parallel_compilation(false);
+        Self::start(&config, Arc::default(), metering)
+    }
+
+    fn start(config: &Config, functions: Arc<FunctionStore>, metering: Metering) -> Result<Self, ComponentError> {
+        let engine = Engine::new(config).map_err(unavailable)?;
         if metering == Metering::Epoch {
             count_epochs(&engine)?;
         }
@@ -63,6 +77,10 @@ impl Sandbox {
     pub fn metering(&self) -> Metering {
         self.metering
     }
+}
+
+fn unavailable(error: wasmtime::Error) -> ComponentError {
+    ComponentError::Sandbox(format!("{error:#}"))
 }
 
 fn config(metering: Metering) -> Config {

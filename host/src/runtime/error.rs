@@ -40,6 +40,24 @@ pub enum ComponentError {
         /// The bound.
         bytes_max: u64,
     },
+    /// More of something than an upload may have.
+    #[error("{name} has {found} {}, at most {most} are accepted (limit {bound}); leave out what the processor does not use", bound.replace('_', " "))]
+    OutOfBounds {
+        /// File or label of the component.
+        name: String,
+        /// Of what, a field of [`super::Bounds`].
+        bound: &'static str,
+        /// How much it has.
+        found: u64,
+        /// The bound.
+        most: u64,
+    },
+    /// There is no memory left to compile it.
+    #[error("there is no memory to compile {name}; leave out what the processor does not use")]
+    OutOfMemory {
+        /// File or label of the component.
+        name: String,
+    },
     /// Imports that this host does not grant.
     #[error(
         "{name} imports what this host does not offer: {}; it grants only its own interfaces and a virtual WASI 0.2 (clocks, random, standard streams; no files, no network, no http)",
@@ -77,6 +95,14 @@ pub enum ComponentError {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// Compiled code that this process cannot load.
+    #[error("the compiled code of {name} cannot be loaded: {reason}; it must be compiled again on this machine")]
+    Native {
+        /// File or label of the component.
+        name: String,
+        /// What wasmtime says.
+        reason: String,
+    },
     /// wasmtime does not start on this machine.
     #[error("the sandbox cannot be set up: {0}")]
     Sandbox(String),
@@ -90,10 +116,13 @@ impl ComponentError {
             Self::CoreModule { .. } => "COMPONENT_IS_CORE_MODULE",
             Self::Invalid { .. } => "COMPONENT_INVALID",
             Self::TooLarge { .. } => "COMPONENT_TOO_LARGE",
+            Self::OutOfBounds { .. } => "COMPONENT_OUT_OF_BOUNDS",
+            Self::OutOfMemory { .. } => "COMPILE_MEMORY",
             Self::ImportsUnknown { .. } => "COMPONENT_IMPORTS_UNKNOWN",
             Self::WorldMismatch { .. } => "COMPONENT_WORLD_MISMATCH",
             Self::Read { .. } => "COMPONENT_UNREADABLE",
             Self::Cache { .. } => "COMPILE_CACHE_UNUSABLE",
+            Self::Native { .. } => "NATIVE_CODE_UNUSABLE",
             Self::Sandbox(_) => "SANDBOX_UNAVAILABLE",
         }
     }

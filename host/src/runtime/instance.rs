@@ -9,7 +9,7 @@ use wasmtime::{AsContextMut, Store, StoreContextMut};
 
 use super::ahead::Ahead;
 use super::bindings::StatefulProcessor;
-use super::bindings::exports::tidemill::processor::handler::Guest;
+use super::bindings::exports::tidemill::processor::handler::{self, Guest};
 use super::bindings::tidemill::processor::types::Failure;
 use super::convert;
 use super::failure::{Refusal, at_key, guest_failure, report, trap};
@@ -18,6 +18,7 @@ use super::processor::Ready;
 use super::random::Place;
 use crate::engine::operator::{Closed, GroupedRows, OperatorError, OperatorPlan, QueryInfo, Task, TimerValues, Worker};
 use crate::record::RowLayout;
+use crate::state::VariableSpec;
 
 /// An instance of which no export has been called.
 pub(super) struct Blank {
@@ -42,6 +43,13 @@ impl Blank {
     }
 }
 
+/// What `init` answered and declared.
+pub(super) struct Answer {
+    pub(super) plan: handler::Plan,
+    pub(super) variables: Vec<VariableSpec>,
+    pub(super) dropped: Vec<String>,
+}
+
 /// An instance whose `init` has answered.
 pub(super) struct Instance {
     store: Store<Host>,
@@ -58,6 +66,18 @@ impl Instance {
         place: Place,
         time: TimerValues,
     ) -> Result<(Self, OperatorPlan), OperatorError> {
+        let (instance, Answer { plan, variables, dropped }) = Self::ask(ready, query, place, time)?;
+        let plan = convert::plan(query, plan, variables, dropped, &ready.limits)?;
+        Ok((instance, plan))
+    }
+
+    /// As [`Instance::start`], with the answer as it is.
+    pub(super) fn ask(
+        ready: &Arc<Ready>,
+        query: &QueryInfo,
+        place: Place,
+        time: TimerValues,
+    ) -> Result<(Self, Answer), OperatorError> {
         let told = convert::query(query, place, time)?;
         let host = Host::new(ready, query, place, time);
         let Blank { store, exports } = match ready.ahead.take() {
@@ -69,13 +89,17 @@ impl Instance {
         };
         let mut instance = Self { store, exports, ready: Arc::clone(ready) };
 
-        let answer = instance.call("init", |handler, store| handler.call_init(store, &told))?;
+        let plan = instance.call("init", |handler, store| handler.call_init(store, &told))?;
         let (variables, dropped) = match std::mem::replace(&mut instance.store.data_mut().stage, Stage::Planned) {
             Stage::Init(declarations) => declarations.into_parts(),
             _ => (Vec::new(), Vec::new()),
         };
-        let plan = convert::plan(query, answer, variables, dropped, &ready.limits)?;
-        Ok((instance, plan))
+        Ok((instance, Answer { plan, variables, dropped }))
+    }
+
+    /// Fuel, where it is metered, and memory that it has used so far.
+    pub(super) fn used(&mut self) -> (Option<u64>, u64) {
+        (fuel_used(&mut self.store.as_context_mut()), self.store.data().limiter.bytes() as u64)
     }
 
     /// Opens the batch of a task for an instance whose plan is `now`.

@@ -5,10 +5,13 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::io::Errno;
+use wasmtime::OutOfMemory;
 use wasmtime::component::Component;
 
 use super::ahead::Ahead;
 use super::bindings::StatefulProcessorPre;
+use super::bounds::Bounds;
 use super::cache::{CompileCache, sha256_hex};
 use super::engine::Sandbox;
 use super::error::ComponentError;
@@ -87,27 +90,56 @@ impl Processor {
         cache: Option<&CompileCache>,
     ) -> Result<Self, ComponentError> {
         check_bytes(name, bytes)?;
-        let compile = || {
-            Component::new(&sandbox.engine, bytes)
-                .map_err(|error| ComponentError::Invalid { name: name.to_owned(), reason: format!("{error:#}") })
-        };
+        let compile = || compile(sandbox, name, bytes);
         let digest = sha256_hex(bytes);
         let component = match cache {
             Some(cache) => cache.load_or_compile(sandbox, &digest, bytes, compile)?,
             None => compile()?,
         };
-        let (imports, exports) = interfaces(&component);
+        Self::link(sandbox, name, &component, (digest, bytes.to_vec()), limits)
+    }
+
+    /// As [`Processor::from_bytes`], of bytes that a stranger has sent: counted, and looked at from outside, before they are
+    /// compiled.
+    ///
+    /// # Errors
+    /// What is wrong with the component, see [`ComponentError`].
+    pub fn from_upload(
+        sandbox: &Sandbox,
+        name: &str,
+        bytes: &[u8],
+        bounds: &Bounds,
+        limits: Limits,
+    ) -> Result<Self, ComponentError> {
+        check_bytes(name, bytes)?;
+        bounds.check(name, bytes)?;
+        let (imports, exports) = Bounds::interfaces(name, bytes)?;
+        check_exports(name, &exports)?;
+        check_imports(name, &imports)?;
+        let component = compile(sandbox, name, bytes)?;
+        Self::link(sandbox, name, &component, (sha256_hex(bytes), bytes.to_vec()), limits)
+    }
+
+    /// Links what has been compiled, if it fits the contract.
+    pub(super) fn link(
+        sandbox: &Sandbox,
+        name: &str,
+        component: &Component,
+        (digest, bytes): (String, Vec<u8>),
+        limits: Limits,
+    ) -> Result<Self, ComponentError> {
+        let (imports, exports) = interfaces(component);
         let world_version = check_exports(name, &exports)?;
         let grants = check_imports(name, &imports)?;
 
         let mismatch = |error: wasmtime::Error| mismatch(name, format!("{error:#}"));
         let linker = linker::linker(sandbox, grants).map_err(|error| ComponentError::Sandbox(format!("{error:#}")))?;
-        let linked = linker.instantiate_pre(&component).map_err(mismatch)?;
+        let linked = linker.instantiate_pre(component).map_err(mismatch)?;
         let component = StatefulProcessorPre::new(linked).map_err(mismatch)?;
         Ok(Self {
             ready: Arc::new(Ready { sandbox: sandbox.clone(), component, limits, ahead: Ahead::default() }),
             inspection: Inspection { digest, bytes: bytes.len() as u64, world_version, imports, exports },
-            bytes: bytes.to_vec(),
+            bytes,
         })
     }
 
@@ -151,6 +183,18 @@ impl Operator for Processor {
     }
 }
 
+fn compile(sandbox: &Sandbox, name: &str, bytes: &[u8]) -> Result<Component, ComponentError> {
+    let name = name.to_owned();
+    Component::new(&sandbox.engine, bytes).map_err(|error| match is_out_of_memory(&error) {
+        true => ComponentError::OutOfMemory { name },
+        false => ComponentError::Invalid { name, reason: format!("{error:#}") },
+    })
+}
+
+fn is_out_of_memory(error: &wasmtime::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<Errno>() == Some(&Errno::NOMEM)) || error.is::<OutOfMemory>()
+}
+
 fn check_size(name: &str, bytes: u64) -> Result<(), ComponentError> {
     if bytes > COMPONENT_BYTES_MAX {
         return Err(ComponentError::TooLarge { name: name.to_owned(), bytes, bytes_max: COMPONENT_BYTES_MAX });
@@ -163,7 +207,7 @@ const COMPONENT_HEAD: &[u8] = b"\0asm\x0d\0\x01\0";
 /// The eight bytes with which a core module begins.
 const MODULE_HEAD: &[u8] = b"\0asm\x01\0\0\0";
 
-fn check_bytes(name: &str, bytes: &[u8]) -> Result<(), ComponentError> {
+pub(super) fn check_bytes(name: &str, bytes: &[u8]) -> Result<(), ComponentError> {
     check_size(name, bytes.len() as u64)?;
     let name = || name.to_owned();
     if bytes.is_empty() {
