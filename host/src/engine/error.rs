@@ -191,6 +191,20 @@ impl QueryError {
         }
     }
 
+    /// The batch that failed, if one did.
+    pub fn batch(&self) -> Option<u64> {
+        match self {
+            Self::InPart { source, .. } => source.batch(),
+            Self::BadRows { batch_id, .. }
+            | Self::ClockExhausted { batch_id }
+            | Self::Operator { batch_id, .. }
+            | Self::Staging { batch_id, .. }
+            | Self::Rows { batch_id, .. }
+            | Self::WorkerPanicked { batch_id, .. } => Some(*batch_id),
+            _ => None,
+        }
+    }
+
     /// Whether stored state was found damaged, at whatever depth.
     pub(super) fn is_damage_to_state(&self) -> bool {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::batch;
 use super::checkpoint::Checkpoint;
-use super::commit::{Bootstrap, Commit, SinkRole, SourceRole};
+use super::commit::{Bootstrap, Commit, Fact, SinkRole, SourceRole};
 use super::error::QueryError;
 use super::head::Head;
 use super::history::Retained;
@@ -22,7 +22,7 @@ use super::settings::{QuerySettings, Trigger};
 use super::setup::PendingStep;
 use super::sink::Sink;
 use super::snapshots::Snapshots;
-use super::source::Source;
+use super::source::{Source, SourceRange};
 use crate::clock::{Clock, Stopwatch};
 use crate::disk::Disk;
 use crate::log::{QueryLog, RecordRef};
@@ -222,6 +222,31 @@ impl Query {
     /// The state as committed.
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()
+    }
+
+    /// The oldest batch that is kept. None: there is none, or the query keeps nothing.
+    pub fn oldest_batch(&self) -> Option<u64> {
+        self.snapshots.as_ref()?.retained().next().map(|batch| batch.batch_id)
+    }
+
+    /// What the oldest batch that is kept and has rows of a source has read of it. No batch that is kept needs what comes
+    /// before. None: none has read of it.
+    ///
+    /// # Errors
+    /// A failing log.
+    pub fn oldest_read(&self, source: &str) -> Result<Option<SourceRange>, QueryError> {
+        let reader = self.log.reader();
+        for batch in self.snapshots.iter().flat_map(Snapshots::retained) {
+            let Fact::Commit(header) = Fact::from_header(batch.record.kind, &reader.read_header(&batch.record)?)?
+            else {
+                continue;
+            };
+            let read = header.sources.into_iter().find(|of| of.role == SourceRole::Input && of.name == source);
+            if let Some(read) = read {
+                return Ok(Some(read.range));
+            }
+        }
+        Ok(None)
     }
 
     /// Name of each step, and the schema of its grouping key.

@@ -95,6 +95,11 @@ impl Snapshots {
         Ok(())
     }
 
+    /// Batches that are kept, oldest first.
+    pub(super) fn retained(&self) -> impl Iterator<Item = &Retained> {
+        self.batches.iter()
+    }
+
     /// The snapshots finished since the last call.
     pub(super) fn taken(&mut self) -> Taken {
         let last_batch = self.taken.last_batch;

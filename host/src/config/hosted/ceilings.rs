@@ -56,7 +56,7 @@ impl Ceilings {
     ///
     /// # Errors
     /// The first setting that does not.
-    pub(super) fn check(&self, query: &HostedQuery) -> Result<(), HostedError> {
+    pub fn check(&self, query: &HostedQuery) -> Result<(), HostedError> {
         let reads = ReadTable { rows_per_batch: self.rows_per_batch, bytes_per_batch: self.bytes_per_batch };
         at_most("steps", &query.steps.len(), &self.steps)?;
         at_most("workers", &query.workers, &self.workers)?;

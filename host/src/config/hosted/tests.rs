@@ -12,7 +12,8 @@ use super::*;
 use crate::state::StateLimits;
 
 fn parse(document: &Value) -> Result<HostedQuery, HostedError> {
-    HostedQuery::parse(document.to_string().as_bytes(), &Ceilings::default())
+    let query = HostedQuery::parse(document.to_string().as_bytes())?;
+    Ceilings::default().check(&query).map(|()| query)
 }
 
 fn visits() -> Value {
@@ -124,7 +125,7 @@ fn a_document_of_any_depth_or_length_is_an_error_and_no_crash() {
     let deep = "[".repeat(100_000);
     let long = format!("{{\"name\": \"{}\"}}", "a".repeat(DOCUMENT_BYTES_MAX));
     for document in [deep.as_str(), &long, "", "null", "[]"] {
-        let error = HostedQuery::parse(document.as_bytes(), &Ceilings::default()).map(drop).unwrap_err();
+        let error = HostedQuery::parse(document.as_bytes()).map(drop).unwrap_err();
         assert_eq!(error.code(), "CONFIG_INVALID");
     }
 }
