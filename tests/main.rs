@@ -21,6 +21,7 @@ mod durability;
 mod event_time;
 mod examples;
 mod hostile;
+mod hosting;
 mod initial_state;
 mod isolation;
 mod kit;

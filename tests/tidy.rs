@@ -20,6 +20,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("config", &["record", "state", "engine", "runtime", "connect"]),
     ("ingest", &["clock", "record", "disk", "log", "engine", "connect"]),
     ("compiler", &["clock", "record", "disk", "engine", "runtime", "ipc", "isolation"]),
+    ("worker", &["clock", "record", "disk", "config", "engine", "runtime", "ingest", "results", "ipc", "isolation"]),
+    ("supervisor", &["clock", "disk", "config", "ingest", "ipc", "isolation"]),
     ("fuzzing", &["record", "log", "engine", "runtime", "connect", "config"]),
     ("project", &["engine", "runtime"]),
     ("client", &[]),
@@ -43,6 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "client",
             "server",
             "isolation",
+            "worker",
         ],
     ),
 ];

@@ -23,6 +23,7 @@ mod serve;
 mod state;
 mod test;
 mod upgrade;
+mod worker;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -82,6 +83,9 @@ enum Command {
     /// Started by `serve`, for one upload.
     #[command(hide = true)]
     Compile,
+    /// Started by `serve`, for one tenant.
+    #[command(hide = true)]
+    Worker,
     /// Started by `doctor`.
     #[command(hide = true)]
     ProbeWalls(probe_walls::ProbeWallsArgs),
@@ -93,7 +97,10 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>, environment
         Ok(cli) => cli,
         Err(error) => return output::usage(&error),
     };
-    output::start_logging(cli.verbose, environment);
+    // A worker's lines go to its server.
+    if !matches!(cli.command, Command::Worker) {
+        output::start_logging(cli.verbose, environment);
+    }
     dispatch(cli.command, cli.output, environment).unwrap_or_else(|error| output::failure(&error, cli.output))
 }
 
@@ -121,6 +128,7 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::Serve(args) => serve::run(*args, format, environment),
         Command::ProbeWalls(args) => probe_walls::run(&args),
         Command::Compile => compile::run(),
+        Command::Worker => worker::run(),
         Command::Build(args) => build::run(&args, format, environment),
     }
 }

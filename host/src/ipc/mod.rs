@@ -10,6 +10,7 @@ mod channel;
 mod error;
 mod message;
 mod sealed;
+pub mod worker;
 
 pub use channel::{Frame, Receiver, Sender, pair, split};
 pub use error::IpcError;

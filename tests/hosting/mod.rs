@@ -1,0 +1,4 @@
+//! Queries that a server runs for tenants, in workers behind walls.
+
+mod place;
+mod queries;
