@@ -14,8 +14,8 @@ pub(super) const NO_LIMITS: ReadLimits = ReadLimits { files_max: None, rows_max:
 
 /// What a slice holds, in a form that can be compared.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Content {
-    pub(super) rows: Vec<String>,
+pub(crate) struct Content {
+    pub(crate) rows: Vec<String>,
     pub(super) rejected: Vec<RejectedRow>,
 }
 
@@ -60,7 +60,7 @@ impl Kept {
 }
 
 /// Checks a source whose rows are all there. `open` makes it anew, not restored; answers with all it has.
-pub(super) fn check_source(mut open: impl FnMut() -> Box<dyn Source>) -> Content {
+pub(crate) fn check_source(mut open: impl FnMut() -> Box<dyn Source>) -> Content {
     let mut whole = Content::default();
     let mut source = open();
     while let Some(slice) = next(source.as_mut(), &NO_LIMITS) {

@@ -130,6 +130,12 @@ impl IngestLog {
         lock(&self.writer).trim(before_row)
     }
 
+    /// Requests that wait for a thread to write them.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.waiting).len()
+    }
+
     fn write_all_waiting(&self, writer: &mut Writer) {
         let requests = std::mem::take(&mut *lock(&self.waiting));
         let now_ms = self.clock.now_ms(0).unwrap_or_default();

@@ -30,12 +30,14 @@ mod parse;
 mod source;
 mod writer;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+#[cfg(test)]
+mod tests;
+
 pub use dedup::Dedup;
 pub use durable_end::DurableEnd;
 pub use error::{IngestError, ParseError};
 pub use ingest_log::{Accepted, IngestLog, IngestSettings};
 pub use parse::{BodyFormat, BodyLimits, Rows, parse};
 pub use source::{IngestSource, rows_of};
-
-#[cfg(test)]
-mod tests;

@@ -10,6 +10,7 @@ use crate::connect::{Columns, DUPLICATE_MAP_KEY, RowCutter, TextDecoder, TextFor
 use crate::engine::source::Slice;
 use crate::record::{BadRow, CastError, EncodeError, RowEncoder, RowLayout, Schema, cast_batch, push_row};
 
+mod arrow_layout;
 mod arrow_stream;
 
 /// How the rows of a request are written.
@@ -37,7 +38,7 @@ impl Default for BodyLimits {
 }
 
 impl BodyLimits {
-    fn packed_bytes_max(&self) -> u64 {
+    pub(super) fn packed_bytes_max(&self) -> u64 {
         self.bytes_max.saturating_mul(4)
     }
 }

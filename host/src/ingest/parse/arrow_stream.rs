@@ -4,9 +4,10 @@
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
-use arrow_ipc::{MessageHeader, RecordBatch as BatchMessage, root_as_message};
-use arrow_schema::{ArrowError, DataType, Field};
+use arrow_ipc::{MessageHeader, root_as_message};
+use arrow_schema::ArrowError;
 
+use super::arrow_layout::check_batch;
 use crate::ingest::ParseError;
 
 /// In front of the length of a message.
@@ -43,32 +44,35 @@ fn next_batch(decoder: &mut StreamDecoder, rest: &mut Buffer) -> Result<Option<R
 
 /// Looks at every message before any is decoded.
 fn check_messages(body: &[u8], rows_max: u64) -> Result<(), ParseError> {
-    let mut rest = body;
+    let (mut rest, mut schema) = (body, None);
     while let Some((message, after)) = split_message(rest)? {
         let message = root_as_message(message).map_err(|error| body_error(&error.to_string()))?;
-        let length = usize::try_from(message.bodyLength()).ok().filter(|length| *length <= after.len());
+        let length = usize::try_from(message.bodyLength()).ok();
         let Some((data, after)) = length.and_then(|length| after.split_at_checked(length)) else {
             return Err(body_error("it ends within a message"));
         };
-        match message.header_type() {
-            MessageHeader::Schema => {
-                let schema = message.header_as_schema().ok_or_else(|| body_error("a message has no schema"))?;
-                let schema = arrow_ipc::convert::try_fb_to_schema(schema).map_err(|error| refused(&error))?;
-                schema.fields().iter().try_for_each(|field| check_field(field))?;
+        if message.header_type() == MessageHeader::DictionaryBatch {
+            return Err(body_error("it has a dictionary; send plain columns"));
+        }
+        match (message.header_as_schema(), message.header_as_record_batch(), &schema) {
+            (Some(read), _, None) => {
+                schema = Some(arrow_ipc::convert::try_fb_to_schema(read).map_err(|error| refused(&error))?);
             }
-            MessageHeader::RecordBatch => {
-                let batch = message.header_as_record_batch().ok_or_else(|| body_error("a message has no batch"))?;
-                check_batch(&batch, data.len(), rows_max)?;
+            (_, Some(batch), Some(schema)) => {
+                if batch.compression().is_some() {
+                    return Err(body_error("it is compressed; send it without compression"));
+                }
+                if u64::try_from(batch.length()).is_ok_and(|rows| rows > rows_max) {
+                    return Err(ParseError::TooManyRows { rows_max });
+                }
+                check_batch(schema, &batch, data.len(), rows_max).map_err(|reason| body_error(&reason))?;
             }
-            MessageHeader::DictionaryBatch => return Err(body_error(DICTIONARY)),
-            _ => return Err(body_error("it has a message that is neither a schema nor a batch")),
+            _ => return Err(body_error("it must have one schema, and then only batches")),
         }
         rest = after;
     }
     Ok(())
 }
-
-const DICTIONARY: &str = "it has a dictionary; send plain columns";
 
 /// The next message's own bytes, and what is behind them. None: the stream has ended.
 fn split_message(rest: &[u8]) -> Result<Option<(&[u8], &[u8])>, ParseError> {
@@ -83,40 +87,6 @@ fn split_message(rest: &[u8]) -> Result<Option<(&[u8], &[u8])>, ParseError> {
         0 => Err(body_error("it has bytes behind its end")),
         length => rest.split_at_checked(length).map(Some).ok_or_else(ends),
     }
-}
-
-fn check_batch(batch: &BatchMessage<'_>, bytes: usize, rows_max: u64) -> Result<(), ParseError> {
-    if batch.compression().is_some() {
-        return Err(body_error("it is compressed; send it without compression"));
-    }
-    if !u64::try_from(batch.length()).is_ok_and(|rows| rows <= rows_max) {
-        return Err(ParseError::TooManyRows { rows_max });
-    }
-    // The smallest value is a bit; arrays without any bytes are those of NULLs and of empty structs.
-    let values_max = (bytes as u64).saturating_mul(8).saturating_add(rows_max);
-    let claims_too_many = |values: i64| !u64::try_from(values).is_ok_and(|values| values <= values_max);
-    if batch.nodes().into_iter().flatten().any(|node| claims_too_many(node.length())) {
-        return Err(body_error("an array claims more values than its bytes can hold"));
-    }
-    Ok(())
-}
-
-fn check_field(field: &Field) -> Result<(), ParseError> {
-    let instead = match field.data_type() {
-        DataType::Dictionary(..) => DICTIONARY,
-        DataType::RunEndEncoded(..) => "it has run-length columns; send plain columns",
-        DataType::Utf8View | DataType::BinaryView | DataType::ListView(_) | DataType::LargeListView(_) => {
-            "it has columns that are views; send plain columns, e.g. Utf8 instead of Utf8View"
-        }
-        DataType::Union(..) => "it has a union, which no column can hold",
-        DataType::List(inner) | DataType::LargeList(inner) | DataType::FixedSizeList(inner, _) => {
-            return check_field(inner);
-        }
-        DataType::Map(entries, _) => return check_field(entries),
-        DataType::Struct(fields) => return fields.iter().try_for_each(|field| check_field(field)),
-        _ => return Ok(()),
-    };
-    Err(body_error(&format!("column `{}`: {instead}", field.name())))
 }
 
 fn refused(error: &ArrowError) -> ParseError {

@@ -1,6 +1,11 @@
 //! The ingest log as a specification.
 
 mod behaviour;
+mod crash;
+mod dedup;
+mod group;
+mod parse;
+mod source;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +66,14 @@ fn shown(slice: &Slice) -> Vec<String> {
     slice.batches.iter().flat_map(of).collect()
 }
 
-/// All rows before the durable end, from the first on.
+/// All rows before the durable end, from this one on.
+fn read_from(dir: &Path, first: u64, durable: u64) -> Vec<String> {
+    let mut source = source(dir, durable);
+    source.restore(vec![(b"position".to_vec(), first.to_string().into_bytes())], None).unwrap();
+    source.next(&ALL).unwrap().map_or_else(Vec::new, |slice| shown(&slice))
+}
+
+/// All rows before the durable end.
 fn read_all(dir: &Path, durable: u64) -> Vec<String> {
-    source(dir, durable).next(&ALL).unwrap().map_or_else(Vec::new, |slice| shown(&slice))
+    read_from(dir, 0, durable)
 }
