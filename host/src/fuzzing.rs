@@ -6,19 +6,21 @@
 //!
 //! Only built for tests and for fuzzers.
 
-use crate::{config, connect, engine, log, record, runtime};
+use crate::{config, connect, engine, ingest, log, record, runtime};
 
 /// Takes any bytes, and panics on what must never be.
 pub type Target = fn(&[u8]);
 
 /// Each target with its name, which is also that of its file in `fuzz/fuzz_targets` and of its corpus.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("bookkeeping", connect::fuzz::bookkeeping),
     ("checkpoint_files", engine::checkpoint::fuzz::checkpoint_files),
     ("commit_records", engine::fuzz::commit_records),
     ("components", runtime::fuzz::components),
     ("ddl", record::fuzz::ddl),
     ("hosted_queries", config::fuzz::hosted_queries),
+    ("ingest_bodies", ingest::fuzz::ingest_bodies),
+    ("ingest_records", ingest::fuzz::ingest_records),
     ("input_files", connect::fuzz::input_files),
     ("json_rows", record::fuzz::json_rows),
     ("log_segments", log::fuzz::log_segments),
@@ -106,7 +108,7 @@ mod tests {
         };
     }
 
-    replays!(bookkeeping checkpoint_files commit_records components ddl hosted_queries input_files json_rows log_segments ops packed_rows plans query_files text_rows);
+    replays!(bookkeeping checkpoint_files commit_records components ddl hosted_queries ingest_bodies ingest_records input_files json_rows log_segments ops packed_rows plans query_files text_rows);
 
     /// Makes the same changes for the same seed.
     struct Dice(u64);
