@@ -74,8 +74,11 @@ fn check_messages(body: &[u8], rows_max: u64) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// The next message's own bytes, and what is behind them. None: the stream has ended.
-fn split_message(rest: &[u8]) -> Result<Option<(&[u8], &[u8])>, ParseError> {
+/// A message's own bytes, and what is behind them.
+type Split<'a> = (&'a [u8], &'a [u8]);
+
+/// Takes the next message off. None: the stream has ended.
+fn split_message(rest: &[u8]) -> Result<Option<Split<'_>>, ParseError> {
     if rest.is_empty() {
         return Ok(None);
     }

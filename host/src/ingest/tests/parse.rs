@@ -87,7 +87,7 @@ fn what_could_become_much_larger_in_memory_is_refused() {
     let good = batch(vec![("n", numbers(1000)), ("user", users(1000))]);
     for compression in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
         let options = IpcWriteOptions::default().try_with_compression(Some(compression)).unwrap();
-        let error = arrow(&stream(&[good.clone()], options)).unwrap_err();
+        let error = arrow(&stream(std::slice::from_ref(&good), options)).unwrap_err();
         assert!(error.to_string().contains("without compression"), "{error}");
     }
     let keys = Int32Array::from(vec![0; 1000]);
