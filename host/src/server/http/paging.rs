@@ -1,10 +1,11 @@
-//! Lists, page by page: `?cursor=...&limit=...`, and `next` in the answer.
+//! Lists, page by page: `?cursor=...&limit=...`, and `next_cursor` in the answer.
 
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Problem;
 use crate::server::App;
@@ -37,14 +38,25 @@ impl FromRequestParts<Arc<App>> for Paging {
             .map_err(|error| Problem::new("QUERY_STRING_INVALID", error.body_text()))?;
         let Query(Wanted { cursor, limit }) = wanted;
         let bad =
-            || Problem::new("CURSOR_INVALID", "a cursor is what `next` of the page before said; begin without one");
+            || Problem::new("CURSOR_INVALID", "a cursor is the next_cursor of the page before; begin without one");
         let read = |cursor: String| unhex(&cursor).and_then(|key| String::from_utf8(key).ok()).ok_or_else(bad);
         let after = cursor.map(read).transpose()?;
         Ok(Self { after, limit: limit.unwrap_or(LIMIT).clamp(1, LIMIT_MAX) })
     }
 }
 
-/// The cursor of the page after one that ends with this key, if there is one.
-pub fn next_page(more: bool, last: Option<&str>) -> Option<String> {
-    last.filter(|_| more).map(|key| hex(key.as_bytes()))
+/// Some entries of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct List<T> {
+    /// The entries.
+    pub items: Vec<T>,
+    /// What to ask for the next page with, as `?cursor=`. None: there is none.
+    pub next_cursor: Option<String>,
+}
+
+impl<T> List<T> {
+    /// A page. `more`: whether there are entries behind `last`, the key of its last one.
+    pub fn page(items: Vec<T>, more: bool, last: Option<&str>) -> Self {
+        Self { items, next_cursor: last.filter(|_| more).map(|key| hex(key.as_bytes())) }
+    }
 }

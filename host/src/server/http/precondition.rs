@@ -1,4 +1,4 @@
-//! `ETag` and `If-Match`: a change names the state that it changes, so that two people do not overwrite each other.
+//! `ETag` and `If-Match`: a change may name the state that it changes, so that two people do not overwrite each other.
 
 use std::sync::Arc;
 
@@ -28,11 +28,10 @@ pub enum IfMatch {
 }
 
 impl IfMatch {
-    /// Whether the state is one of those that the change wants; None: there is nothing yet. A change of what is there must
-    /// say what it wants.
+    /// Whether the state is one that the change wants; None: there is nothing yet. A change that says nothing takes any.
     ///
     /// # Errors
-    /// It is another one, or nothing was said.
+    /// It is another one.
     pub fn check(&self, revision: Option<u64>) -> Result<(), Problem> {
         let failed = |detail: &str| {
             let problem = Problem::new("PRECONDITION_FAILED", detail);
@@ -43,11 +42,7 @@ impl IfMatch {
         };
         match (self, revision) {
             (Self::These(tags), Some(revision)) if tags.contains(&etag(revision)) => Ok(()),
-            (Self::Any, Some(_)) | (Self::Nothing | Self::Unsaid, None) => Ok(()),
-            (Self::Unsaid, Some(_)) => Err(Problem::new(
-                "PRECONDITION_MISSING",
-                "say which state you change: If-Match with the ETag that GET answered, or If-Match: *",
-            )),
+            (Self::Any, Some(_)) | (Self::Nothing, None) | (Self::Unsaid, _) => Ok(()),
             (Self::Nothing, Some(_)) => failed("it exists already, and the request says If-None-Match: *"),
             (Self::These(_), Some(_)) => failed("it was changed since; look at it again and send its ETag in If-Match"),
             (Self::These(_) | Self::Any, None) => failed("there is nothing yet, and the request says If-Match"),
@@ -92,6 +87,6 @@ mod tests {
         assert_eq!(code(&IfMatch::Nothing, None), Ok(()));
         assert_eq!(code(&IfMatch::Nothing, Some(1)), failed);
         assert_eq!(code(&IfMatch::Unsaid, None), Ok(()));
-        assert_eq!(code(&IfMatch::Unsaid, Some(1)), Err("PRECONDITION_MISSING".to_owned()));
+        assert_eq!(code(&IfMatch::Unsaid, Some(1)), Ok(()));
     }
 }

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 
 /// Codes by status.
-const STATUS: &[(StatusCode, &[&str])] = &[
+pub const STATUS: &[(StatusCode, &[&str])] = &[
     (
         StatusCode::BAD_REQUEST,
         &[
@@ -26,7 +26,6 @@ const STATUS: &[(StatusCode, &[&str])] = &[
     (StatusCode::UNSUPPORTED_MEDIA_TYPE, &["CONTENT_TYPE_NOT_TAKEN"]),
     (StatusCode::MISDIRECTED_REQUEST, &["HOST_NOT_ALLOWED"]),
     (StatusCode::UNPROCESSABLE_ENTITY, &["IDEMPOTENCY_KEY_REUSED", "SETTING_INVALID"]),
-    (StatusCode::PRECONDITION_REQUIRED, &["PRECONDITION_MISSING"]),
     (StatusCode::TOO_MANY_REQUESTS, &["LOGIN_RATE_LIMITED"]),
     (
         StatusCode::INTERNAL_SERVER_ERROR,

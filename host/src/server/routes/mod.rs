@@ -1,6 +1,7 @@
 //! Everything that a client can ask for: one table, from which come the router, the OpenAPI document, the table of roles in
 //! `docs/server.md` and the tests with evil clients.
 
+pub mod openapi;
 mod route;
 mod status;
 mod tenants;
@@ -12,11 +13,14 @@ use axum::{Router, middleware};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::App;
-use super::auth::Access::{AnyToken, Platform, Tenant};
+use super::auth::Access::{AnyToken, Open, Platform, Tenant};
 use super::auth::Role::{self, Admin, Deployer, Operator, Reader, Viewer};
-use super::http::{Problem, guard, internal_error};
+use super::http::{List, Problem, guard, internal_error};
 pub use route::Route;
 use route::{delete, get, patch, post};
+use status::{Status, WhoAmI};
+use tenants::{NewTenant, TenantChange, TenantView};
+use tokens::{NewToken, TokenView};
 
 /// Roles that may look at everything but contents.
 const LOOK: &[Role] = &[Admin, Deployer, Operator, Viewer, Reader];
@@ -26,18 +30,30 @@ const RULE: &[Role] = &[Admin];
 /// The table.
 pub fn table() -> Vec<Route> {
     vec![
-        get("/v1/status", "getStatus", "What this server is", AnyToken, status::get),
-        get("/v1/whoami", "whoAmI", "The token that asks", AnyToken, tokens::whoami),
-        get("/v1/tenants", "listTenants", "All tenants", Platform, tenants::list),
-        post("/v1/tenants", "createTenant", "Makes a tenant", Platform, tenants::create),
-        get("/v1/tenants/{tenant}", "getTenant", "A tenant", Tenant(LOOK), tenants::get),
-        patch("/v1/tenants/{tenant}", "changeTenant", "Changes a tenant's settings", Tenant(RULE), tenants::change),
+        get("/v1/openapi.json", "getOpenApi", "This interface, as OpenAPI 3.1", Open, openapi::get),
+        get("/v1/status", "getStatus", "What this server is", AnyToken, status::get).answers::<Status>(),
+        get("/v1/whoami", "whoAmI", "What the token of the request may do", AnyToken, status::who_am_i)
+            .answers::<WhoAmI>(),
+        get("/v1/tenants", "listTenants", "All tenants", Platform, tenants::list).answers::<List<TenantView>>(),
+        post("/v1/tenants", "createTenant", "Makes a tenant", Platform, tenants::create)
+            .takes::<NewTenant>()
+            .answers::<TenantView>(),
+        get("/v1/tenants/{tenant}", "getTenant", "A tenant", Tenant(LOOK), tenants::get).answers::<TenantView>(),
+        patch("/v1/tenants/{tenant}", "changeTenant", "Changes a tenant's settings", Tenant(RULE), tenants::change)
+            .takes::<TenantChange>()
+            .answers::<TenantView>(),
         delete("/v1/tenants/{tenant}", "deleteTenant", "Deletes an empty tenant", Platform, tenants::delete),
-        get("/v1/tokens", "listPlatformTokens", "The platform's tokens", Platform, tokens::list_platform),
-        post("/v1/tokens", "createPlatformToken", "Makes a token for the platform", Platform, tokens::create_platform),
+        get("/v1/tokens", "listPlatformTokens", "The platform's tokens", Platform, tokens::list_platform)
+            .answers::<List<TokenView>>(),
+        post("/v1/tokens", "createPlatformToken", "Makes a token for the platform", Platform, tokens::create_platform)
+            .takes::<NewToken>()
+            .answers::<TokenView>(),
         delete("/v1/tokens/{token}", "revokePlatformToken", "Revokes one", Platform, tokens::revoke_platform),
-        get("/v1/tenants/{tenant}/tokens", "listTokens", "A tenant's tokens", Tenant(RULE), tokens::list),
-        post("/v1/tenants/{tenant}/tokens", "createToken", "Makes a token for a tenant", Tenant(RULE), tokens::create),
+        get("/v1/tenants/{tenant}/tokens", "listTokens", "A tenant's tokens", Tenant(RULE), tokens::list)
+            .answers::<List<TokenView>>(),
+        post("/v1/tenants/{tenant}/tokens", "createToken", "Makes a token for a tenant", Tenant(RULE), tokens::create)
+            .takes::<NewToken>()
+            .answers::<TokenView>(),
         delete("/v1/tenants/{tenant}/tokens/{token}", "revokeToken", "Revokes one", Tenant(RULE), tokens::revoke),
     ]
 }

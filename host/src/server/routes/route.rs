@@ -6,6 +6,8 @@ use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Router, middleware};
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
 
 use crate::server::App;
 use crate::server::auth::Access;
@@ -26,9 +28,41 @@ pub struct Route {
     pub summary: &'static str,
     /// Who may use it.
     pub access: Access,
-    /// Bytes that a body may have.
+    /// What it is sent.
+    pub takes: Option<Shape>,
+    /// What it answers.
+    pub answers: Option<Shape>,
     body_max: BodyMax,
     handler: MethodRouter<Arc<App>>,
+}
+
+/// What a body is.
+#[derive(Clone, Copy)]
+pub enum Shape {
+    /// JSON of a type.
+    Json {
+        /// The type's name.
+        name: fn() -> String,
+        /// Adds its schema and those that it names.
+        collect: fn(&mut Schemas),
+    },
+    /// Bytes of this media type.
+    Bytes(&'static str),
+}
+
+/// Schemas by name.
+pub type Schemas = Vec<(String, RefOr<Schema>)>;
+
+impl Shape {
+    fn of<T: ToSchema>() -> Self {
+        Self::Json {
+            name: || T::name().into_owned(),
+            collect: |schemas| {
+                schemas.push((T::name().into_owned(), T::schema()));
+                T::schemas(schemas);
+            },
+        }
+    }
 }
 
 /// Bytes that a body may have.
@@ -49,19 +83,32 @@ impl Route {
         let (method, filter) = method;
         let (operation, summary) = names;
         let body_max = BodyMax::Bytes(BODY_MAX);
-        Self { method, path, operation, summary, access, body_max, handler: on(filter, handler) }
+        let handler = on(filter, handler);
+        Self { method, path, operation, summary, access, takes: None, answers: None, body_max, handler }
     }
 
-    /// With bodies of at most so many bytes.
+    /// It is sent this document.
     #[must_use]
-    pub fn body_max(self, bytes: u64) -> Self {
-        Self { body_max: BodyMax::Bytes(bytes), ..self }
+    pub fn takes<T: ToSchema>(self) -> Self {
+        Self { takes: Some(Shape::of::<T>()), ..self }
     }
 
-    /// With bodies as long as an upload may be.
+    /// It is sent such bytes, at most so many.
     #[must_use]
-    pub fn takes_upload(self) -> Self {
-        Self { body_max: BodyMax::Upload, ..self }
+    pub fn takes_bytes(self, media_type: &'static str, max: u64) -> Self {
+        Self { takes: Some(Shape::Bytes(media_type)), body_max: BodyMax::Bytes(max), ..self }
+    }
+
+    /// It is sent such bytes, as many as an upload may have.
+    #[must_use]
+    pub fn takes_upload(self, media_type: &'static str) -> Self {
+        Self { takes: Some(Shape::Bytes(media_type)), body_max: BodyMax::Upload, ..self }
+    }
+
+    /// It answers with this document.
+    #[must_use]
+    pub fn answers<T: ToSchema>(self) -> Self {
+        Self { answers: Some(Shape::of::<T>()), ..self }
     }
 
     /// Adds it to a router, with its door in front.

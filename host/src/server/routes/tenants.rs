@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::server::App;
 use crate::server::auth::Caller;
-use crate::server::http::{Answer, IfMatch, Input, Paging, Problem, create_once, etag, next_page};
+use crate::server::http::{Answer, IfMatch, Input, List, Paging, Problem, create_once, etag, moment};
 use crate::server::id::{Id, Name};
 use crate::server::meta::tenants::{self, SignaturePolicy, Tenant};
 use crate::server::meta::{processors, queries, tokens};
@@ -31,33 +31,24 @@ pub struct TenantChange {
 
 /// A tenant.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct TenantView {
     name: Name,
-    /// Milliseconds since the epoch.
-    created_ms: i64,
+    created_at: String,
     signatures: SignaturePolicy,
-}
-
-/// Some tenants.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct TenantPage {
-    tenants: Vec<TenantView>,
-    /// Cursor of the next page.
-    next: Option<String>,
 }
 
 impl From<Tenant> for TenantView {
     fn from(tenant: Tenant) -> Self {
-        Self { name: tenant.name, created_ms: tenant.created_ms, signatures: tenant.signatures }
+        Self { name: tenant.name, created_at: moment(tenant.created_ms), signatures: tenant.signatures }
     }
 }
 
 pub(super) async fn list(State(app): State<Arc<App>>, paging: Paging) -> Result<Answer, Problem> {
     let read = move |view: &_| Ok(tenants::page(view, paging.after.as_deref(), paging.limit)?);
     let (tenants, more) = app.read(read).await?;
-    let next = next_page(more, tenants.last().map(|tenant| tenant.name.as_str()));
-    Answer::ok(&TenantPage { tenants: tenants.into_iter().map(TenantView::from).collect(), next })
+    let last = tenants.last().map(|tenant| tenant.name.to_string());
+    let tenants = tenants.into_iter().map(TenantView::from).collect();
+    Answer::ok(&List::page(tenants, more, last.as_deref()))
 }
 
 pub(super) async fn create(
@@ -99,10 +90,7 @@ pub(super) async fn change(
     .await
 }
 
-pub(super) async fn delete(
-    State(app): State<Arc<App>>,
-    axum::extract::Path(name): axum::extract::Path<String>,
-) -> Result<Answer, Problem> {
+pub(super) async fn delete(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Answer, Problem> {
     app.write(move |writing| {
         let tenant = tenants::by_name(writing, &name)?.ok_or_else(Problem::not_found)?;
         let has_queries = !queries::page(writing, &tenant.id, None, 1)?.records.is_empty();
@@ -112,8 +100,7 @@ pub(super) async fn delete(
             return Err(Problem::new("TENANT_NOT_EMPTY", detail));
         }
         tokens::remove_all(writing, &tenant.id)?;
-        tenants::remove(writing, &tenant)?;
-        Ok(())
+        Ok(tenants::remove(writing, &tenant)?)
     })
     .await?;
     app.auth.revoked();

@@ -8,16 +8,15 @@ use utoipa::ToSchema;
 
 use crate::server::App;
 use crate::server::auth::{Caller, Role, Scope};
-use crate::server::http::{Answer, Input, Paging, Problem, next_page};
+use crate::server::http::{Answer, Input, List, Paging, Problem, moment};
 use crate::server::id::{Id, Name};
-use crate::server::meta::View;
-use crate::server::meta::tenants::{TENANTS, Tenant};
+use crate::server::meta::tenants::Tenant;
 use crate::server::meta::tokens::{self as store, Token};
 use crate::server::tokens::{Order, draw};
 
 /// A token to be made.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 pub struct NewToken {
     role: Role,
     /// What it is for.
@@ -26,49 +25,25 @@ pub struct NewToken {
     /// Which queries, for the roles `ingest` and `results`.
     #[serde(default)]
     queries: Vec<Name>,
-    /// Milliseconds until it ends. None: as late as the token that makes it.
-    lives_ms: Option<u64>,
+    /// Seconds until it ends. None: it ends when the token does that makes it.
+    lifetime_s: Option<u64>,
 }
 
 /// A token, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct TokenView {
     id: String,
     role: Role,
     description: String,
     queries: Vec<Name>,
-    /// Milliseconds since the epoch, as the others.
-    created_ms: i64,
+    created_at: String,
     /// The id of the token that made it.
     created_by: Option<String>,
-    expires_ms: Option<i64>,
-    revoked_ms: Option<i64>,
+    expires_at: Option<String>,
+    revoked_at: Option<String>,
     /// The token itself, which is shown this once.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
-}
-
-/// Some tokens.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct TokenPage {
-    tokens: Vec<TokenView>,
-    /// Cursor of the next page.
-    next: Option<String>,
-}
-
-/// The token that asks.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Whoami {
-    /// The token's id.
-    token: String,
-    role: Role,
-    /// Name of the tenant that it is for. None: it is the platform's.
-    tenant: Option<Name>,
-    queries: Vec<Name>,
-    /// Milliseconds since the epoch.
-    expires_ms: Option<i64>,
 }
 
 impl From<Token> for TokenView {
@@ -78,21 +53,13 @@ impl From<Token> for TokenView {
             role: token.scope.role,
             description: token.description,
             queries: token.scope.queries,
-            created_ms: token.created_ms,
+            created_at: moment(token.created_ms),
             created_by: token.created_by.map(|id| id.to_string()),
-            expires_ms: token.expires_ms,
-            revoked_ms: token.revoked_ms,
+            expires_at: token.expires_ms.map(moment),
+            revoked_at: token.revoked_ms.map(moment),
             token: None,
         }
     }
-}
-
-pub(super) async fn whoami(State(app): State<Arc<App>>, caller: Caller) -> Result<Answer, Problem> {
-    let Caller { token, scope, expires_ms } = caller;
-    let id = scope.tenant;
-    let tenant = app.read(move |view| Ok(id.map(|id| view.get(&TENANTS, id.as_str())).transpose()?.flatten())).await?;
-    let tenant = tenant.map(|tenant: Tenant| tenant.name);
-    Answer::ok(&Whoami { token: token.to_string(), role: scope.role, tenant, queries: scope.queries, expires_ms })
 }
 
 pub(super) async fn list_platform(State(app): State<Arc<App>>, paging: Paging) -> Result<Answer, Problem> {
@@ -135,8 +102,9 @@ pub(super) async fn revoke(
 async fn page(app: &Arc<App>, tenant: Option<Id>, paging: Paging) -> Result<Answer, Problem> {
     let read = move |view: &_| Ok(store::page(view, tenant.as_ref(), paging.after.as_deref(), paging.limit)?);
     let (tokens, more) = app.read(read).await?;
-    let next = next_page(more, tokens.last().map(|token| token.id.as_str()));
-    Answer::ok(&TokenPage { tokens: tokens.into_iter().map(TokenView::from).collect(), next })
+    let last = tokens.last().map(|token| token.id.to_string());
+    let tokens = tokens.into_iter().map(TokenView::from).collect();
+    Answer::ok(&List::page(tokens, more, last.as_deref()))
 }
 
 /// Characters of a description.
@@ -153,7 +121,7 @@ async fn make(
                       revoke a token whose answer was lost";
         return Err(Problem::new("IDEMPOTENCY_KEY_NOT_TAKEN", detail));
     }
-    let NewToken { role, description, queries, lives_ms } = input.value;
+    let NewToken { role, description, queries, lifetime_s } = input.value;
     let now_ms = app.now_ms();
     let path = tenant.as_ref().map_or_else(|| "/v1".to_owned(), |tenant| format!("/v1/tenants/{}", tenant.name));
     let scope = Scope { role, tenant: tenant.map(|tenant| tenant.id), queries };
@@ -162,7 +130,7 @@ async fn make(
                       those, name their queries; a description has at most 200 characters";
         return Err(Problem::new("SETTING_INVALID", detail));
     }
-    let expires_ms = expiry(now_ms, lives_ms, caller.expires_ms);
+    let expires_ms = expiry(now_ms, lifetime_s, caller.expires_ms);
     if !caller.scope.covers(&scope) || outlives(expires_ms, caller.expires_ms) {
         let detail = "a token makes only tokens that may do no more and live no longer than itself";
         return Err(Problem::new("SCOPE_TOO_WIDE", detail));
@@ -175,8 +143,9 @@ async fn make(
     Answer::created(location, &TokenView { token: Some(text.reveal()), ..token.into() })
 }
 
-fn expiry(now_ms: i64, lives_ms: Option<u64>, at_most: Option<i64>) -> Option<i64> {
-    let asked = lives_ms.map(|lives| now_ms.saturating_add(i64::try_from(lives).unwrap_or(i64::MAX)));
+fn expiry(now_ms: i64, lifetime_s: Option<u64>, at_most: Option<i64>) -> Option<i64> {
+    let ms = |seconds: u64| i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+    let asked = lifetime_s.map(|seconds| now_ms.saturating_add(ms(seconds)));
     asked.or(at_most)
 }
 
