@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Server {
     place: TempDir,
     arguments: Vec<String>,
+    settings: Vec<(String, String)>,
     running: Option<Running>,
 }
 
@@ -37,8 +38,17 @@ impl Server {
 
     /// Starts one with further arguments.
     pub fn start_with(arguments: &[&str]) -> Self {
-        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let mut server = Self { place: TempDir::new().unwrap(), arguments, running: None };
+        Self::new(arguments.iter().map(|argument| (*argument).to_owned()).collect(), Vec::new())
+    }
+
+    /// Starts one with these settings, by their names in the environment.
+    pub fn start_where(settings: &[(&str, &str)]) -> Self {
+        let variable = |(name, value): &(&str, &str)| (format!("TIDEMILL_SERVE_{name}"), (*value).to_owned());
+        Self::new(Vec::new(), settings.iter().map(variable).collect())
+    }
+
+    fn new(arguments: Vec<String>, settings: Vec<(String, String)>) -> Self {
+        let mut server = Self { place: TempDir::new().unwrap(), arguments, settings, running: None };
         server.restart();
         server
     }
@@ -71,6 +81,7 @@ impl Server {
         let mut command = tidemill();
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data"]);
         command.arg(self.data()).args(&self.arguments).stdout(Stdio::null());
+        command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         command
     }
 

@@ -1,6 +1,8 @@
 //! `tidemill serve`, from outside: the real binary, over HTTP.
 
 mod client;
+mod evil_client;
 pub mod harness;
 mod life;
+mod openapi;
 mod tenants;

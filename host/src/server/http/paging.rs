@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::Problem;
 use crate::server::App;
@@ -46,7 +45,7 @@ impl FromRequestParts<Arc<App>> for Paging {
 }
 
 /// Some entries of a list.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct List<T> {
     /// The entries.
     pub items: Vec<T>,

@@ -15,7 +15,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use super::App;
 use super::auth::Access::{AnyToken, Open, Platform, Tenant};
 use super::auth::Role::{self, Admin, Deployer, Operator, Reader, Viewer};
-use super::http::{List, Problem, guard, internal_error};
+use super::http::{Problem, guard, internal_error};
 pub use route::Route;
 use route::{delete, get, patch, post};
 use status::{Status, WhoAmI};
@@ -34,7 +34,7 @@ pub fn table() -> Vec<Route> {
         get("/v1/status", "getStatus", "What this server is", AnyToken, status::get).answers::<Status>(),
         get("/v1/whoami", "whoAmI", "What the token of the request may do", AnyToken, status::who_am_i)
             .answers::<WhoAmI>(),
-        get("/v1/tenants", "listTenants", "All tenants", Platform, tenants::list).answers::<List<TenantView>>(),
+        get("/v1/tenants", "listTenants", "All tenants", Platform, tenants::list).lists::<TenantView>(),
         post("/v1/tenants", "createTenant", "Makes a tenant", Platform, tenants::create)
             .takes::<NewTenant>()
             .answers::<TenantView>(),
@@ -44,13 +44,13 @@ pub fn table() -> Vec<Route> {
             .answers::<TenantView>(),
         delete("/v1/tenants/{tenant}", "deleteTenant", "Deletes an empty tenant", Platform, tenants::delete),
         get("/v1/tokens", "listPlatformTokens", "The platform's tokens", Platform, tokens::list_platform)
-            .answers::<List<TokenView>>(),
+            .lists::<TokenView>(),
         post("/v1/tokens", "createPlatformToken", "Makes a token for the platform", Platform, tokens::create_platform)
             .takes::<NewToken>()
             .answers::<TokenView>(),
         delete("/v1/tokens/{token}", "revokePlatformToken", "Revokes one", Platform, tokens::revoke_platform),
         get("/v1/tenants/{tenant}/tokens", "listTokens", "A tenant's tokens", Tenant(RULE), tokens::list)
-            .answers::<List<TokenView>>(),
+            .lists::<TokenView>(),
         post("/v1/tenants/{tenant}/tokens", "createToken", "Makes a token for a tenant", Tenant(RULE), tokens::create)
             .takes::<NewToken>()
             .answers::<TokenView>(),

@@ -7,7 +7,8 @@ use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Router, middleware};
 use utoipa::ToSchema;
-use utoipa::openapi::{RefOr, Schema};
+use utoipa::openapi::schema::{ArrayBuilder, SchemaType, Type};
+use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
 
 use crate::server::App;
 use crate::server::auth::Access;
@@ -63,6 +64,22 @@ impl Shape {
             },
         }
     }
+
+    /// A page of a list, as [`List`](crate::server::http::List) is written.
+    fn list_of<T: ToSchema>() -> Self {
+        Self::Json {
+            name: || format!("{}List", T::name()),
+            collect: |schemas| {
+                let items = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));
+                let cursor = ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null]));
+                let page = ObjectBuilder::new().property("items", items).required("items");
+                let page = page.property("next_cursor", cursor).required("next_cursor").build();
+                schemas.push((format!("{}List", T::name()), page.into()));
+                schemas.push((T::name().into_owned(), T::schema()));
+                T::schemas(schemas);
+            },
+        }
+    }
 }
 
 /// Bytes that a body may have.
@@ -109,6 +126,12 @@ impl Route {
     #[must_use]
     pub fn answers<T: ToSchema>(self) -> Self {
         Self { answers: Some(Shape::of::<T>()), ..self }
+    }
+
+    /// It answers with pages of a list of these.
+    #[must_use]
+    pub fn lists<T: ToSchema>(self) -> Self {
+        Self { answers: Some(Shape::list_of::<T>()), ..self }
     }
 
     /// Adds it to a router, with its door in front.
