@@ -95,7 +95,8 @@ impl Remote {
         while let Some(page) = next {
             let mut answer = self.ask(Method::GET, &page, Body::Empty)?.body;
             let fields = answer.as_object_mut().map(std::mem::take).unwrap_or_default();
-            next = fields.get("next").and_then(Value::as_str).map(|next| format!("{path}?cursor={}", escaped(next)));
+            let cursor = fields.get("next_cursor").and_then(Value::as_str);
+            next = cursor.map(|cursor| format!("{path}?cursor={}", escaped(cursor)));
             // A page is a list under its own name, and where the next one begins.
             items.extend(
                 fields

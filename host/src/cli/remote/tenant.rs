@@ -45,7 +45,7 @@ pub(in crate::cli) fn run(args: &TenantArgs, format: Format, environment: &Envir
             let answer = remote.ask(Method::POST, &path(&["tenants"]), Body::Json(&json!({ "name": name })))?;
             print_one(&answer.body, format)?;
         }
-        Action::List => print_list(&remote.list(&path(&["tenants"]))?, &["name", "createdMs"], format)?,
+        Action::List => print_list(&remote.list(&path(&["tenants"]))?, &["name", "created_at"], format)?,
         Action::Delete { name, yes: _ } => {
             remote.ask(Method::DELETE, &path(&["tenants", name]), Body::Empty)?;
         }
