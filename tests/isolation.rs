@@ -11,10 +11,10 @@ use rustix::process::geteuid;
 use tidemill_host::isolation::probe::{self, ATTACKS, Ground, Outcome};
 use tidemill_host::isolation::{Layer, Limits, Program, Sandbox, Spawned, Walls, spawn};
 
-use crate::support::tidemill;
+use crate::support::{json_lines, run, tidemill};
 
 fn probing() -> Program {
-    Program { executable: PathBuf::from(env!("CARGO_BIN_EXE_tidemill")), ..Program::new("probe-walls", "probe") }
+    Program { executable: PathBuf::from(env!("CARGO_BIN_EXE_tidemill")), ..probe::program() }
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn the_walls_that_a_server_requires_stand_here() {
 fn every_attack_from_inside_fails() {
     let inheritable = inheritable_file();
 
-    let findings = probe::run(probing().executable).unwrap();
+    let findings = probe::run(&probing()).unwrap();
 
     let through: Vec<_> = findings.attacks.iter().filter(|(_, outcome)| *outcome == Outcome::Succeeded).collect();
     assert!(through.is_empty(), "{through:?} with {:?}", findings.report);
@@ -138,4 +138,18 @@ fn a_program_that_is_no_child_of_ours_is_given_up_with_its_last_words() {
 
     assert_eq!(error.code(), "CHILD_DIED_EARLY");
     assert!(error.to_string().contains("CONFIG_INCOMPLETE"), "{error}");
+}
+
+#[test]
+fn the_doctor_tells_which_walls_stand_and_that_they_hold() {
+    let said = run(tidemill().arg("doctor"));
+    let json = run(tidemill().args(["doctor", "-o", "json"]));
+
+    let (_, walls) = said.out.split_once("\nwalls around workers: ").unwrap();
+    assert!(walls.starts_with("hold\n"), "{walls}");
+    for line in ["  ok       seccomp\n", "  ok       landlock-files\n"] {
+        assert!(walls.contains(line), "{walls}");
+    }
+    let json = &json_lines(&json.out)[0]["walls"]["attacks"];
+    assert_eq!((&json["tried"], &json["wentThrough"]), (&ATTACKS.len().into(), &serde_json::json!([])));
 }

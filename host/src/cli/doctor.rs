@@ -1,4 +1,6 @@
-//! `tidemill doctor`: what is installed for which language, and what to do about the rest.
+//! `tidemill doctor`: what is installed for which language, what to do about the rest, and whether the walls of workers hold.
+
+mod walls;
 
 use std::fmt::Write;
 
@@ -12,11 +14,12 @@ use crate::config::Environment;
 use crate::engine::trigger::Stop;
 use crate::project::{Checkup, Finding, Language, State, checkup};
 
-/// Tell what is installed to build projects, by language
+/// Tell what this machine has to build projects and to run those of others
 ///
 /// For each language: the programs that it needs, where they are and in which version, what `tidemill build` will install by
-/// itself, and how to get what is missing. The exit code is 0 if the language asked for can be used; without --lang, if any
-/// can.
+/// itself, and how to get what is missing. Without --lang also the walls around the workers of `tidemill serve`: each layer, and
+/// what came of attacks on them from a child that is made for it. The exit code is 0 if the language asked for can be used; without
+/// --lang, if any can.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct DoctorArgs {
@@ -38,10 +41,18 @@ pub(super) fn run(args: &DoctorArgs, format: Format, environment: &Environment) 
     let tools = toolbox(&ToolArgs::default(), Stop::default(), environment);
     let asked = args.lang.map_or_else(|| Language::ALL.to_vec(), |lang| vec![lang.into()]);
     let checkups: Vec<_> = asked.into_iter().map(|language| checkup(language, &tools)).collect();
+    let walls = args.lang.is_none().then(walls::findings);
     output::result(&match format {
-        Format::Text => checkups.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"),
+        Format::Text => {
+            let sections = checkups.iter().map(text).chain(walls.as_ref().map(walls::text));
+            sections.collect::<Result<Vec<_>, _>>()?.join("\n")
+        }
         Format::Json => {
-            format!("{}\n", json!({ "languages": checkups.iter().map(document).collect::<Vec<_>>() }))
+            let mut answer = json!({ "languages": checkups.iter().map(document).collect::<Vec<_>>() });
+            if let Some(walls) = &walls {
+                answer["walls"] = walls::document(walls);
+            }
+            format!("{answer}\n")
         }
     })?;
     Ok(if checkups.iter().any(Checkup::is_usable) { 0 } else { UNUSABLE })

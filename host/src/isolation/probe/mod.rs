@@ -18,9 +18,6 @@ pub use self::ground::Ground;
 use super::handshake;
 use super::{IsolationError, Program, Report, spawn};
 
-/// The subcommand of the child.
-const SUBCOMMAND: &str = "probe-walls";
-
 /// What there is to attack.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Targets {
@@ -61,17 +58,22 @@ pub struct Findings {
     pub attacks: Vec<(&'static str, Outcome)>,
 }
 
+/// The child that attacks.
+#[must_use]
+pub fn program() -> Program {
+    Program::new("probe-walls", "probe of the walls")
+}
+
 /// Attacks the walls in every way, each from a child of its own.
 ///
 /// # Errors
 /// No child could be started, or no targets be made.
-pub fn run(executable: PathBuf) -> Result<Findings, IsolationError> {
-    let program = Program { executable, ..Program::new(SUBCOMMAND, "probe of the walls") };
+pub fn run(program: &Program) -> Result<Findings, IsolationError> {
     let not_started = |cause| IsolationError::Start { label: program.label.clone(), cause };
     let ground = Ground::new().map_err(not_started)?;
     let mut findings = Findings { report: Report::default(), attacks: Vec::new() };
     for attack in ATTACKS {
-        let child = spawn(&program, &ground.walls())?;
+        let child = spawn(program, &ground.walls())?;
         findings.report = child.report;
         let outcome = ground.attacked_by(child.child, &child.socket, attack).map_err(not_started)?;
         findings.attacks.push((attack.name, outcome));
