@@ -8,6 +8,8 @@
 
 mod channel;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod message;
 mod sealed;
 pub mod worker;

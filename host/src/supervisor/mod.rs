@@ -17,6 +17,8 @@ mod process;
 mod query;
 mod status;
 mod tenant;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

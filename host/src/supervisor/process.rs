@@ -128,3 +128,68 @@ fn listen(mut receiver: Receiver, incarnation: u64, events: &SyncSender<Event>) 
     // The tenant's thread has ended if nobody takes it.
     drop(events.send(Event::Gone { incarnation, reason }));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+    use crate::ipc::pair;
+    use crate::ipc::worker::{Input, PROGRESS_BYTES_MAX};
+
+    /// What becomes of bytes that a worker sends before it ends: what it said, and why it is no longer listened to.
+    fn heard(send: impl FnOnce(&mut UnixStream)) -> (Vec<worker::Report>, Option<IpcError>) {
+        let (mut theirs, ours) = pair().unwrap();
+        let (sender, events) = sync_channel(16);
+        let (_, receiver) = split(ours.into()).unwrap();
+        send(&mut theirs);
+        drop(theirs);
+        listen(receiver, 1, &sender);
+        let (mut said, mut gone) = (Vec::new(), None);
+        while let Ok(event) = events.try_recv() {
+            match event {
+                Event::Said { report, .. } => said.push(report),
+                Event::Gone { reason, .. } => gone = Some(reason),
+                Event::Asked(_) => panic!("nobody asked"),
+            }
+        }
+        (said, gone.unwrap())
+    }
+
+    fn batch(progress: &str) -> worker::Report {
+        worker::Report::Batch { query: "q".to_owned(), progress: progress.to_owned(), input: Input::default() }
+    }
+
+    fn say(stream: &UnixStream, report: &worker::Report) {
+        split(stream.try_clone().unwrap()).unwrap().0.send(&encode(report).unwrap(), &[]).unwrap();
+    }
+
+    #[test]
+    fn a_worker_that_ends_is_gone_without_a_reason() {
+        let (said, reason) = heard(|stream| say(stream, &batch("{}")));
+
+        assert_eq!(said, [batch("{}")]);
+        assert!(reason.is_none());
+    }
+
+    #[test]
+    fn a_worker_that_says_what_makes_no_sense_is_listened_to_no_more() {
+        let nonsense: [&dyn Fn(&mut UnixStream); 4] = [
+            &|stream| stream.write_all(&[0xff; 64]).unwrap(),
+            &|stream| stream.write_all(&[3, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9]).unwrap(),
+            &|stream| stream.write_all(&[3, 0, 0, 0, 0, 0, 0, 0, 1]).unwrap(),
+            &|stream| say(stream, &batch(&format!(r#"{{"a": "{}"}}"#, "a".repeat(PROGRESS_BYTES_MAX)))),
+        ];
+        for nonsense in nonsense {
+            let (said, reason) = heard(|stream| {
+                nonsense(stream);
+                drop(stream.write_all(&[0; 8]));
+            });
+
+            assert_eq!(said, []);
+            assert_eq!(reason.unwrap().code(), "IPC_PROTOCOL_VIOLATED");
+        }
+    }
+}
