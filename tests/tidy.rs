@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("project", &["engine", "runtime"]),
     ("client", &[]),
     ("testkit", &["clock", "record", "disk", "state", "engine", "runtime", "connect", "config"]),
-    ("server", &["clock", "record", "disk", "config", "engine"]),
+    ("server", &["clock", "record", "disk", "config", "engine", "compiler", "ingest", "ipc", "isolation", "results", "supervisor"]),
     (
         "cli",
         &[

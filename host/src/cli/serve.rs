@@ -66,14 +66,14 @@ Settings are also read from TIDEMILL_SERVE_... (TIDEMILL_SERVE_DATA=DIR) and fro
 /// Runs the command.
 pub(super) fn run(args: ServeArgs, format: Format, environment: &Environment) -> anyhow::Result<u8> {
     let check = args.check;
-    let settings = settings(args, environment).map_err(|error| Coded::wrap(error.code(), error))?;
+    let settings = settings(args, environment).map_err(|error| Coded::wrap(error.code().to_owned(), error))?;
     if check {
         output::result(&shown(&settings, format)?)?;
         return Ok(0);
     }
     let file = settings.data.join("first-token");
     server::run(settings, Arc::new(SystemClock), |started| tell(started, &file))
-        .map_err(|error| Coded::wrap(error.code(), error))?;
+        .map_err(|error| Coded::wrap(error.code().to_owned(), error))?;
     Ok(0)
 }
 

@@ -3,14 +3,18 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::auth::{Auth, Caller, holds};
 use super::config::Settings;
 use super::data::DataFolder;
+use super::hosting::Hosting;
 use super::http::{Names, Problem};
-use super::meta::{Meta, MetaError, Reading, Writing, tokens};
+use super::meta::{Meta, Reading, Writing, tokens};
+use super::{ServeError, components};
 use crate::clock::Clock;
+use crate::compiler::{Compiler, NativeStore};
+use crate::disk::RealDisk;
 
 /// The server's state.
 #[derive(Debug)]
@@ -27,6 +31,14 @@ pub struct App {
     pub names: Names,
     /// Room for requests.
     pub room: Arc<Semaphore>,
+    /// Compiles what is uploaded.
+    pub compiler: Arc<Compiler>,
+    /// Uploaded components, and their native code.
+    pub store: Arc<NativeStore>,
+    /// The queries that are hosted.
+    pub hosting: Hosting,
+    /// Becomes true when the server stops.
+    stopping: watch::Sender<bool>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
 }
@@ -35,9 +47,13 @@ impl App {
     /// Over an open data folder.
     ///
     /// # Errors
-    /// The metadata does not open.
-    pub fn new(settings: Settings, data: DataFolder, clock: Arc<dyn Clock>) -> Result<Self, MetaError> {
+    /// The metadata does not open, or the system cannot wall off what is uploaded.
+    pub fn new(settings: Settings, data: DataFolder, clock: Arc<dyn Clock>) -> Result<Self, ServeError> {
         let meta = Meta::open(&data.meta())?;
+        let compiler = Arc::new(Compiler::start(settings.sandbox.into(), settings.compilers, None)?);
+        let store = Arc::new(NativeStore::open(Arc::new(RealDisk), data.root(), *data.secret().bytes())?);
+        let load = components::loader(Arc::clone(&compiler), Arc::clone(&store));
+        let hosting = Hosting::new(&settings, &data, load, Arc::clone(&clock));
         let room = usize::try_from(settings.requests_max).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         Ok(Self {
             auth: Auth::new(settings.failed_logins_per_minute),
@@ -47,6 +63,10 @@ impl App {
             data,
             meta,
             clock,
+            compiler,
+            store,
+            hosting,
+            stopping: watch::Sender::new(false),
         })
     }
 
@@ -100,6 +120,17 @@ impl App {
                 Problem::new("LOGIN_RATE_LIMITED", detail).retry_after(seconds)
             }
         }
+    }
+
+    /// Lets everything that waits know that the server stops.
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Comes back when the server stops.
+    pub async fn stopped(&self) {
+        // The sender lives as long as this.
+        drop(self.stopping.subscribe().wait_for(|stopping| *stopping).await);
     }
 
     /// Comes back when a caller's token does not hold any more: for answers that go on and on.

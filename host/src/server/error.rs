@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use super::config::SettingsError;
 use super::data::DataError;
+use super::http::Problem;
 use super::meta::MetaError;
+use crate::compiler::{CompileError, StoreError};
 
 /// Why the server does not run.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +22,15 @@ pub enum ServeError {
     /// The metadata.
     #[error(transparent)]
     Meta(#[from] MetaError),
+    /// No compiler can be started behind its walls.
+    #[error("{0}. `tidemill doctor` tells which walls this system has; --sandbox warn does without those that are missing")]
+    Compiler(#[from] CompileError),
+    /// The store of components.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A query cannot be taken up.
+    #[error("a query cannot be taken up: {0:?}")]
+    Hosting(Problem),
     /// Another program listens there.
     #[error("{address} is taken by another program. Stop that one, or choose another port: tidemill serve {flag} {}:0", address.ip())]
     PortTaken {
@@ -61,11 +72,14 @@ pub enum ServeError {
 
 impl ServeError {
     /// Its stable code.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> &str {
         match self {
             Self::Settings(error) => error.code(),
             Self::Data(error) => error.code(),
             Self::Meta(error) => error.code(),
+            Self::Compiler(error) => error.code(),
+            Self::Store(error) => error.code(),
+            Self::Hosting(problem) => problem.code(),
             Self::PortTaken { .. } => "PORT_TAKEN",
             Self::Listen { .. } => "LISTEN_FAILED",
             Self::Tls { .. } => "TLS_INVALID",

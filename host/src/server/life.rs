@@ -31,7 +31,12 @@ pub fn run(settings: Settings, clock: Arc<dyn Clock>, started: impl FnOnce(&Star
     let app = Arc::new(App::new(settings, data, clock)?);
     let first_token = tokens::first(&app)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::System)?;
-    let done = runtime.block_on(serve(app, first_token, started));
+    let done = runtime.block_on(async {
+        // Before the first request: who asks for a query finds it.
+        app.blocking(|app| app.hosting.host_all(&app.meta)).await.map_err(ServeError::Hosting)?;
+        serve(Arc::clone(&app), first_token, started).await
+    });
+    app.hosting.stop(app.settings.stop_timeout);
     runtime.shutdown_background();
     done
 }
@@ -54,7 +59,7 @@ async fn serve(app: Arc<App>, first_token: Option<String>, started: impl FnOnce(
 
     signals.next().await;
     tracing::info!("stopping: requests in hand may end");
-    app.auth.revoked();
+    app.stop();
     let patience = Some(app.settings.stop_timeout);
     api_handle.graceful_shutdown(patience);
     admin_handle.graceful_shutdown(patience);

@@ -9,9 +9,11 @@
 mod admin;
 mod app;
 pub mod auth;
+mod components;
 pub mod config;
 pub mod data;
 mod error;
+pub mod hosting;
 pub mod http;
 pub mod id;
 mod life;

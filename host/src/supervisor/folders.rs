@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-use crate::disk::{RealDisk, create_dir_durably};
+use crate::disk::{Disk, RealDisk, create_dir_durably};
 use crate::ipc::worker::{INGEST, QUERIES, QueryFolders};
 
 /// Whoever may pass the data folder may look, and nobody else: that is its owner's alone.
@@ -27,6 +27,20 @@ pub fn make_folders(tenant_folder: &Path, query: &str, user: Option<u32>) -> io:
     for folder in [&own, &checkpoint, &results] {
         let folder = tenant_folder.join(folder);
         user.map_or(Ok(()), |user| chown(folder, Some(user), Some(user)))?;
+    }
+    Ok(())
+}
+
+/// Removes the folders of a query that nobody has open.
+///
+/// # Errors
+/// What the disk says; a part may be gone then.
+pub fn remove_folders(tenant_folder: &Path, query: &str) -> io::Result<()> {
+    for folder in [Path::new(QUERIES).join(query), Path::new(INGEST).join(query)] {
+        let folder = tenant_folder.join(folder);
+        if RealDisk.exists(&folder)? {
+            RealDisk.remove_dir_all(&folder)?;
+        }
     }
     Ok(())
 }

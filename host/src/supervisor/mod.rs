@@ -31,7 +31,7 @@ use crate::ingest::IngestLog;
 use crate::ipc::Sealed;
 use crate::isolation::{Limits, Sandbox};
 pub use error::SupervisorError;
-pub use folders::make_folders;
+pub use folders::{make_folders, remove_folders};
 pub use status::{Failure, State, Status, WorkerStatus};
 use tenant::{Command, Mailbox, Tenant};
 

@@ -23,6 +23,11 @@ pub struct Layer {
     pub public_names: Option<Vec<String>>,
     pub sandbox: Option<SandboxPolicy>,
     pub upload_max_bytes: Option<u64>,
+    pub compilers: Option<usize>,
+    pub backlog_max_bytes: Option<u64>,
+    pub results_max_bytes: Option<u64>,
+    #[serde(deserialize_with = "duration::said")]
+    pub unload_after: Option<Duration>,
     pub failed_logins_per_minute: Option<u32>,
     pub requests_max: Option<u32>,
     #[serde(deserialize_with = "duration::said")]
@@ -78,6 +83,10 @@ impl Layer {
             public_names: self.public_names.or(below.public_names),
             sandbox: self.sandbox.or(below.sandbox),
             upload_max_bytes: self.upload_max_bytes.or(below.upload_max_bytes),
+            compilers: self.compilers.or(below.compilers),
+            backlog_max_bytes: self.backlog_max_bytes.or(below.backlog_max_bytes),
+            results_max_bytes: self.results_max_bytes.or(below.results_max_bytes),
+            unload_after: self.unload_after.or(below.unload_after),
             failed_logins_per_minute: self.failed_logins_per_minute.or(below.failed_logins_per_minute),
             requests_max: self.requests_max.or(below.requests_max),
             header_timeout: self.header_timeout.or(below.header_timeout),

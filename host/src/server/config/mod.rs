@@ -33,6 +33,15 @@ pub struct Settings {
     pub sandbox: SandboxPolicy,
     /// Bytes that an uploaded component may have.
     pub upload_max_bytes: u64,
+    /// Uploads that are compiled at the same time.
+    pub compilers: usize,
+    /// Bytes of a query's rows that may wait for it.
+    pub backlog_max_bytes: u64,
+    /// Bytes of a query's results from which on it rests until some are trimmed.
+    pub results_max_bytes: u64,
+    /// A query that has nothing to do for so long is unloaded.
+    #[serde(with = "layer::duration")]
+    pub unload_after: Duration,
     /// Wrong tokens that one address may send in a minute.
     pub failed_logins_per_minute: u32,
     /// Requests in hand at the same time.
@@ -65,6 +74,15 @@ pub enum SandboxPolicy {
     Require,
     /// It starts, and says so in its log and in its status.
     Warn,
+}
+
+impl From<SandboxPolicy> for crate::isolation::Sandbox {
+    fn from(policy: SandboxPolicy) -> Self {
+        match policy {
+            SandboxPolicy::Require => Self::Require,
+            SandboxPolicy::Warn => Self::Warn,
+        }
+    }
 }
 
 impl std::str::FromStr for SandboxPolicy {
@@ -108,6 +126,10 @@ impl Settings {
             public_names: said.public_names.unwrap_or_default(),
             sandbox: said.sandbox.unwrap_or(SandboxPolicy::Require),
             upload_max_bytes: said.upload_max_bytes.unwrap_or(UPLOAD_MAX_BYTES),
+            compilers: said.compilers.unwrap_or(1).max(1),
+            backlog_max_bytes: said.backlog_max_bytes.unwrap_or(1 << 30),
+            results_max_bytes: said.results_max_bytes.unwrap_or(1 << 30),
+            unload_after: said.unload_after.unwrap_or(Duration::from_secs(10)),
             failed_logins_per_minute: said.failed_logins_per_minute.unwrap_or(30),
             requests_max: said.requests_max.unwrap_or(1024),
             header_timeout: said.header_timeout.unwrap_or(Duration::from_secs(10)),

@@ -106,6 +106,11 @@ impl DataFolder {
         self.root.join("native")
     }
 
+    /// What tenants have, a folder for each.
+    pub fn tenants(&self) -> PathBuf {
+        self.root.join("tenants")
+    }
+
     /// All that one tenant has.
     pub fn tenant(&self, tenant: &Id) -> PathBuf {
         self.root.join("tenants").join(tenant.as_str())

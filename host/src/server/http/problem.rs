@@ -50,6 +50,11 @@ impl Problem {
         &self.code
     }
 
+    /// What happened.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Its status.
     pub fn status(&self) -> StatusCode {
         status_of(&self.code)

@@ -10,6 +10,7 @@ pub mod processors;
 pub mod queries;
 pub mod tenants;
 pub mod tokens;
+pub mod users;
 mod view;
 
 use std::path::Path;

@@ -119,6 +119,15 @@ pub fn version_of_bytes(
     }
 }
 
+/// A processor of the tenant with a version that has these bytes, and its number.
+///
+/// # Errors
+/// The store fails.
+pub fn of_digest(view: &impl View, tenant: &Id, sha256: &str) -> Result<Option<(String, u32)>, MetaError> {
+    let page = view.page(&DIGESTS, &format!("{sha256}/{tenant}/"), None, 1)?;
+    Ok(page.records.into_iter().next())
+}
+
 /// Whether any version of anybody has these bytes.
 ///
 /// # Errors

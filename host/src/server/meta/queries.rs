@@ -39,7 +39,7 @@ pub struct VersionUse {
 }
 
 /// What a tenant wants of a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Desired {
     /// It runs whenever there is something to do.

@@ -2,6 +2,9 @@
 //! `docs/server.md` and the tests with evil clients.
 
 pub mod openapi;
+mod ingest;
+mod queries;
+mod results;
 mod route;
 mod status;
 mod tenants;
@@ -16,6 +19,9 @@ use super::App;
 use super::auth::Access::{AnyToken, Open, Platform, Tenant};
 use super::auth::Role::{self, Admin, Deployer, Operator, Reader, Viewer};
 use super::http::{Problem, guard, internal_error};
+use ingest::Taken;
+use queries::{Progress, QueryView};
+use results::{ResultsPage, Through, TrimmedView};
 pub use route::Route;
 use route::{delete, get, patch, post};
 use status::{Status, WhoAmI};
@@ -26,6 +32,19 @@ use tokens::{NewToken, TokenView};
 const LOOK: &[Role] = &[Admin, Deployer, Operator, Viewer, Reader];
 /// Roles that may do everything of a tenant.
 const RULE: &[Role] = &[Admin];
+/// Roles that bring processors and make queries of them.
+const DEPLOY: &[Role] = &[Admin, Deployer];
+/// Roles that let queries run and rest.
+const RUN: &[Role] = &[Admin, Deployer, Operator];
+/// Roles that hand over rows.
+const INGEST: &[Role] = &[Admin, Role::Ingest];
+/// Roles that see what queries emit, and say up to where they have it.
+const RESULTS: &[Role] = &[Admin, Reader, Role::Results];
+
+const QUERY: &str = "/v1/tenants/{tenant}/queries/{query}";
+
+/// Bytes of a body of rows.
+const INGEST_BODY_MAX: u64 = 16 << 20;
 
 /// The table.
 pub fn table() -> Vec<Route> {
@@ -55,6 +74,58 @@ pub fn table() -> Vec<Route> {
             .takes::<NewToken>()
             .answers::<TokenView>(),
         delete("/v1/tenants/{tenant}/tokens/{token}", "revokeToken", "Revokes one", Tenant(RULE), tokens::revoke),
+    ]
+    .into_iter()
+    .chain(of_queries())
+    .collect()
+}
+
+/// Queries, rows and results.
+fn of_queries() -> Vec<Route> {
+    vec![
+        get("/v1/tenants/{tenant}/queries", "listQueries", "A tenant's queries", Tenant(LOOK), queries::list)
+            .lists::<QueryView>(),
+        post("/v1/tenants/{tenant}/queries", "createQuery", "Makes a query, stopped", Tenant(DEPLOY), queries::create)
+            .takes::<serde_json::Value>()
+            .answers::<QueryView>(),
+        get(QUERY, "getQuery", "A query, and how it fares", Tenant(LOOK), queries::get).answers::<QueryView>(),
+        delete(QUERY, "deleteQuery", "Deletes a query with all it kept", Tenant(DEPLOY), queries::delete),
+        post("/v1/tenants/{tenant}/queries/{query}/start", "startQuery", "Starts", Tenant(RUN), queries::start)
+            .answers::<QueryView>(),
+        post("/v1/tenants/{tenant}/queries/{query}/stop", "stopQuery", "Stops", Tenant(RUN), queries::stop)
+            .answers::<QueryView>(),
+        post("/v1/tenants/{tenant}/queries/{query}/pause", "pauseQuery", "Pauses", Tenant(RUN), queries::pause)
+            .answers::<QueryView>(),
+        post("/v1/tenants/{tenant}/queries/{query}/resume", "resumeQuery", "Goes on", Tenant(RUN), queries::start)
+            .answers::<QueryView>(),
+        get(
+            "/v1/tenants/{tenant}/queries/{query}/progress",
+            "getProgress",
+            "What the last batches did",
+            Tenant(LOOK),
+            queries::progress,
+        )
+        .answers::<Progress>(),
+        post("/v1/tenants/{tenant}/queries/{query}/rows", "ingestRows", "Takes rows", Tenant(INGEST), ingest::rows)
+            .takes_bytes("application/x-ndjson", INGEST_BODY_MAX)
+            .answers::<Taken>(),
+        get(
+            "/v1/tenants/{tenant}/queries/{query}/results",
+            "readResults",
+            "Rows that it emitted, by page or as a stream",
+            Tenant(RESULTS),
+            results::get,
+        )
+        .answers::<ResultsPage>(),
+        post(
+            "/v1/tenants/{tenant}/queries/{query}/results/trim",
+            "trimResults",
+            "Removes results that are no longer needed",
+            Tenant(RESULTS),
+            results::trim,
+        )
+        .takes::<Through>()
+        .answers::<TrimmedView>(),
     ]
 }
 
