@@ -26,7 +26,22 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("project", &["engine", "runtime"]),
     ("client", &[]),
     ("testkit", &["clock", "record", "disk", "state", "engine", "runtime", "connect", "config"]),
-    ("server", &["clock", "record", "disk", "config", "engine", "compiler", "ingest", "ipc", "isolation", "results", "supervisor"]),
+    (
+        "server",
+        &[
+            "clock",
+            "record",
+            "disk",
+            "config",
+            "engine",
+            "compiler",
+            "ingest",
+            "ipc",
+            "isolation",
+            "results",
+            "supervisor",
+        ],
+    ),
     (
         "cli",
         &[

@@ -23,7 +23,9 @@ pub enum ServeError {
     #[error(transparent)]
     Meta(#[from] MetaError),
     /// No compiler can be started behind its walls.
-    #[error("{0}. `tidemill doctor` tells which walls this system has; --sandbox warn does without those that are missing")]
+    #[error(
+        "{0}. `tidemill doctor` tells which walls this system has; --sandbox warn does without those that are missing"
+    )]
     Compiler(#[from] CompileError),
     /// The store of components.
     #[error(transparent)]

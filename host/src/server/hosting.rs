@@ -125,8 +125,8 @@ impl Hosting {
 
     fn open(&self, home: Home<'_>, query: &Query) -> Result<Arc<OpenQuery>, Problem> {
         let document = query.settings.to_string();
-        let settings = HostedQuery::parse(document.as_bytes())
-            .map_err(|error| Problem::new(error.code(), error.to_string()))?;
+        let settings =
+            HostedQuery::parse(document.as_bytes()).map_err(|error| Problem::new(error.code(), error.to_string()))?;
         let id = query.id.as_str();
         let failed = |error: std::io::Error| Problem::new("QUERY_FOLDER_FAILED", error.to_string());
         make_folders(home.folder, id, home.user).map_err(failed)?;
@@ -298,9 +298,7 @@ fn watch_results(query: &Arc<OpenQuery>) {
     tokio::spawn(async move {
         while news.changed().await.is_ok() {
             let Some(query) = query.upgrade() else { return };
-            let looked = tokio::task::spawn_blocking(move || {
-                query.make_room()
-            });
+            let looked = tokio::task::spawn_blocking(move || query.make_room());
             if let Ok(Err(problem)) = looked.await {
                 tracing::warn!(code = problem.code(), "whether results have room is not known: {problem:?}");
             }

@@ -1,8 +1,8 @@
 //! Everything that a client can ask for: one table, from which come the router, the OpenAPI document, the table of roles in
 //! `docs/server.md` and the tests with evil clients.
 
-pub mod openapi;
 mod ingest;
+pub mod openapi;
 mod queries;
 mod results;
 mod route;

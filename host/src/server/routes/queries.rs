@@ -136,7 +136,8 @@ pub(super) async fn create(
     let parsed = HostedQuery::parse(input.value.to_string().as_bytes());
     let parsed = parsed.and_then(|query| Ceilings::default().check(&query).map(|()| query));
     let settings = parsed.map_err(|error| Problem::new(error.code(), error.to_string()))?;
-    let name: Name = settings.name.parse().map_err(|error: NotAName| Problem::new("SETTING_INVALID", error.to_string()))?;
+    let name: Name =
+        settings.name.parse().map_err(|error: NotAName| Problem::new("SETTING_INVALID", error.to_string()))?;
     let now_ms = app.now_ms();
     let owner = tenant.clone();
     let path = format!("/v1/tenants/{}/queries", tenant.name);
@@ -188,7 +189,8 @@ fn resolve(writing: &Writing, tenant: &Tenant, reference: &ProcessorReference) -
             (processor, Some(number))
         }
     };
-    let version = number.map(|number| processors::version(writing, &tenant.id, &processor, number)).transpose()?.flatten();
+    let version =
+        number.map(|number| processors::version(writing, &tenant.id, &processor, number)).transpose()?.flatten();
     let version = version.ok_or_else(unknown)?;
     let processor = processor.parse().map_err(|_: NotAName| unknown())?;
     Ok(VersionUse { processor, version: version.number, sha256: version.sha256 })
