@@ -305,6 +305,8 @@ fn agent(tls: ureq::tls::TlsConfig) -> ureq::Agent {
         .allow_non_standard_methods(true)
         .max_redirects(0)
         .proxy(None)
+        // A server that refuses a body it has not read closes the connection, which a pool would learn too late.
+        .max_idle_connections(0)
         .timeout_global(Some(Duration::from_secs(120)))
         .tls_config(tls);
     config.build().into()
