@@ -6,13 +6,13 @@
 //!
 //! Only built for tests and for fuzzers.
 
-use crate::{config, connect, engine, ingest, ipc, log, record, runtime};
+use crate::{config, connect, engine, ingest, ipc, log, record, results, runtime};
 
 /// Takes any bytes, and panics on what must never be.
 pub type Target = fn(&[u8]);
 
 /// Each target with its name, which is also that of its file in `fuzz/fuzz_targets` and of its corpus.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: &[(&str, Target)] = &[
     ("bookkeeping", connect::fuzz::bookkeeping),
     ("checkpoint_files", engine::checkpoint::fuzz::checkpoint_files),
     ("commit_records", engine::fuzz::commit_records),
@@ -28,6 +28,7 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("packed_rows", record::fuzz::packed_rows),
     ("plans", runtime::fuzz::plans),
     ("query_files", config::fuzz::query_files),
+    ("results", results::fuzz::results),
     ("text_rows", connect::fuzz::text_rows),
     ("worker_reports", ipc::fuzz::worker_reports),
 ];
@@ -109,7 +110,7 @@ mod tests {
         };
     }
 
-    replays!(bookkeeping checkpoint_files commit_records components ddl hosted_queries ingest_bodies ingest_records input_files json_rows log_segments ops packed_rows plans query_files text_rows worker_reports);
+    replays!(bookkeeping checkpoint_files commit_records components ddl hosted_queries ingest_bodies ingest_records input_files json_rows log_segments ops packed_rows plans query_files results text_rows worker_reports);
 
     /// Makes the same changes for the same seed.
     struct Dice(u64);

@@ -33,6 +33,8 @@ mod sink;
 mod untrusted;
 mod writer;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;
 
