@@ -1,7 +1,9 @@
 #!/bin/sh
-# Cargo's RUSTC_WRAPPER: adds libFuzzer's instrumentation to our own crates, and leaves what they depend on as it is built.
-case "${CARGO_PKG_NAME:-}" in
-  tidemill-host | tidemill-fuzz)
+# Cargo's RUSTC_WRAPPER: adds libFuzzer's instrumentation to our own crates, and leaves what they depend on, and what only runs
+# while they are built, as it is.
+case "${CARGO_PKG_NAME:-} ${CARGO_CRATE_NAME:-}" in
+  *" build_script_"*) exec "$@" ;;
+  "tidemill-host "* | "tidemill-fuzz "*)
     exec "$@" --cfg fuzzing -C passes=sancov-module -C llvm-args=-sanitizer-coverage-level=4 \
       -C llvm-args=-sanitizer-coverage-inline-8bit-counters -C llvm-args=-sanitizer-coverage-pc-table \
       -C llvm-args=-sanitizer-coverage-trace-compares ;;

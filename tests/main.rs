@@ -35,6 +35,7 @@ mod reader;
 mod recovery;
 mod rest;
 mod restarts;
+mod results;
 mod rollback;
 mod server;
 mod sources;
