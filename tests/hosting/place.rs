@@ -26,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A tenant of a server.
 pub struct Place {
+    pub ingest: IngestSettings,
     folder: TempDir,
     settings: Settings,
     pub supervisor: Supervisor,
@@ -43,7 +44,7 @@ impl Place {
         let supervisor = Supervisor::new(settings.clone(), Arc::new(SystemClock));
         // A user of its own can be had by root only.
         let user = rustix::process::geteuid().is_root().then_some(0x4000_1000);
-        Self { folder: TempDir::new().unwrap(), settings, supervisor, user }
+        Self { ingest: IngestSettings::default(), folder: TempDir::new().unwrap(), settings, supervisor, user }
     }
 
     /// Lets the server stop, and start again on the same folder.
@@ -64,7 +65,7 @@ impl Place {
                 &self.folder.path().join(&folders.ingest),
                 name,
                 &schema,
-                IngestSettings::default(),
+                self.ingest,
                 Arc::new(SystemClock),
             )
             .unwrap(),

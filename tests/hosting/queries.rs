@@ -1,6 +1,7 @@
 //! Hosted queries: rows in, results out, through stops, failures and deaths of the worker.
 
 use serde_json::json;
+use tidemill_host::ingest::IngestSettings;
 use tidemill_host::isolation::Layer;
 use tidemill_host::supervisor::{State, Wanted};
 
@@ -150,4 +151,23 @@ fn a_query_that_does_not_fit_its_processor_says_so() {
 
     let failure = query.wait_for(State::Failed).failure.unwrap();
     assert!(failure.message.contains('n'), "{failure:?}");
+}
+
+#[test]
+fn rows_that_no_kept_batch_needs_are_removed() {
+    let mut place = Place::new();
+    place.ingest = IngestSettings { segment_bytes: 1, ..IngestSettings::default() };
+    let mut document = counter();
+    document["retention"] = json!({ "batches": 4, "snapshot_batches": 2 });
+    let query = place.run("q1", &document, "counter");
+
+    for n in 1..=30 {
+        query.ingest(&[json!({"key": "a", "n": n})]);
+        query.results();
+    }
+
+    let status = query.wait_until("room", |status| status.input.needed > 0 && query.ingest.first_row() > 0);
+    assert!(status.input.needed <= status.input.consumed - 4, "{:?}", status.input);
+    assert!(query.ingest.first_row() <= status.input.needed);
+    assert_eq!(query.emitted().last().unwrap().1["count"], 30);
 }

@@ -51,11 +51,17 @@ pub struct Settings {
 }
 
 impl Default for Settings {
+    /// A worker for some dozen loaded queries of a few threads each.
     fn default() -> Self {
         Self {
             executable: PathBuf::from("/proc/self/exe"),
             sandbox: Sandbox::Require,
-            limits: Limits::default(),
+            limits: Limits {
+                data_bytes: Some(2 << 30),
+                open_files: Some(4_096),
+                threads: Some(512),
+                ..Limits::default()
+            },
             unload_after: Duration::from_secs(10),
             retry: Retry::default(),
         }

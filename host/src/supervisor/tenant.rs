@@ -15,7 +15,7 @@ use super::status::{Failure, Status, WorkerStatus};
 use super::{Hosted, Retry, Settings, Wanted};
 use crate::clock::{Clock, Stopwatch};
 use crate::ipc::IpcError;
-use crate::ipc::worker::{Line, Open, Order, Report};
+use crate::ipc::worker::{Input, Line, Open, Order, Report};
 
 /// What happens to a tenant.
 pub(super) enum Event {
@@ -195,13 +195,13 @@ impl Tenant {
             Report::Opened { query, output_schema, input } => {
                 if let Some(managed) = self.queries.get_mut(&query) {
                     managed.opened(output_schema, input);
-                    trim(managed, input.consumed, input.needed);
+                    trim(managed, input);
                 }
             }
             Report::Batch { query, progress, input } => {
                 if let Some(managed) = self.queries.get_mut(&query) {
                     managed.batch(progress, input);
-                    trim(managed, input.consumed, input.needed);
+                    trim(managed, input);
                 }
             }
             Report::Closed { query, end } => {
@@ -327,10 +327,11 @@ impl Tenant {
 }
 
 /// Gives up rows that nobody needs any more. A worker that lies gives up its tenant's.
-fn trim(query: &Managed, consumed: u64, needed: u64) {
+fn trim(query: &Managed, Input { consumed, needed }: Input) {
     let ingest = &query.hosted.ingest;
-    ingest.consumed(consumed.min(ingest.end()));
-    if let Err(error) = ingest.trim(needed.min(consumed).min(ingest.end())) {
+    let consumed = consumed.min(ingest.end());
+    ingest.consumed(consumed);
+    if let Err(error) = ingest.trim(needed.min(consumed)) {
         tracing::warn!(query = query.hosted.query, code = error.code(), "ingested rows could not be removed: {error}");
     }
 }
