@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::geteuid;
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+use tempfile::TempDir;
 use tidemill_host::isolation::probe::{self, ATTACKS, Ground, Outcome};
 use tidemill_host::isolation::{Layer, Limits, Program, Sandbox, Spawned, Walls, spawn};
 
@@ -152,4 +156,37 @@ fn the_doctor_tells_which_walls_stand_and_that_they_hold() {
     }
     let json = &json_lines(&json.out)[0]["walls"]["attacks"];
     assert_eq!((&json["tried"], &json["wentThrough"]), (&ATTACKS.len().into(), &serde_json::json!([])));
+}
+
+#[test]
+fn a_child_dies_with_its_server_even_where_its_socket_stays_open() {
+    let (this, folder) = (std::env::current_exe().unwrap(), TempDir::new().unwrap());
+    let mut server = Command::new(this)
+        .args(["--exact", "isolation::server_that_waits_to_be_killed", "--ignored", "--nocapture"])
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(server.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let child = said.filter_map(|line| line.rsplit_once("child=")?.1.parse().ok()).next().unwrap();
+    let child = pidfd_open(Pid::from_raw(child).unwrap(), PidfdFlags::empty()).unwrap();
+
+    server.kill().unwrap();
+
+    let ended = poll(&mut [PollFd::new(&child, PollFlags::IN)], Some(&Timespec { tv_sec: 20, tv_nsec: 0 })).unwrap();
+    assert_eq!(ended, 1, "the child goes on without its server");
+    server.wait().unwrap();
+}
+
+/// The server of the test above. A neighbour holds the socket open after its death.
+#[test]
+#[ignore = "a process of another test"]
+fn server_that_waits_to_be_killed() {
+    let ground = Ground::new().unwrap();
+    let spawned = spawn(&probing(), &ground.walls()).unwrap();
+    fcntl_setfd(&spawned.socket, FdFlags::empty()).unwrap();
+    let mut neighbour = Command::new("cat").spawn().unwrap();
+    println!("child={}", spawned.child.id());
+    neighbour.wait().unwrap();
 }

@@ -49,8 +49,8 @@ pub(super) fn run(args: &DoctorArgs, format: Format, environment: &Environment) 
         }
         Format::Json => {
             let mut answer = json!({ "languages": checkups.iter().map(document).collect::<Vec<_>>() });
-            if let Some(walls) = &walls {
-                answer["walls"] = walls::document(walls);
+            if let (Some(walls), Some(answer)) = (&walls, answer.as_object_mut()) {
+                answer.insert("walls".to_owned(), walls::document(walls));
             }
             format!("{answer}\n")
         }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::users::user_of_compiler;
+
 /// What a child may do. It cannot be widened once the child has entered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,7 +19,7 @@ pub struct Walls {
     pub read_write: Vec<PathBuf>,
     /// Folders that the child may read, relative to `home`.
     pub read_only: Vec<PathBuf>,
-    /// The user and group that the child becomes, if the server is root. None: it stays who the server is.
+    /// The user and group that the child becomes, see [`user_of_tenant`](super::user_of_tenant). None: it stays who the server is.
     pub user: Option<u32>,
     /// What the child may use up.
     pub limits: Limits,
@@ -28,13 +30,13 @@ pub struct Walls {
 impl Walls {
     /// A compiler of uploads: it gets bytes by its socket, and needs no file at all.
     #[must_use]
-    pub const fn compiler(limits: Limits, sandbox: Sandbox) -> Self {
+    pub fn compiler(limits: Limits, sandbox: Sandbox) -> Self {
         Self {
             profile: Profile::Compiler,
             home: None,
             read_write: Vec::new(),
             read_only: Vec::new(),
-            user: None,
+            user: user_of_compiler(),
             limits,
             sandbox,
         }

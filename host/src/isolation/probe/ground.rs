@@ -4,29 +4,27 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::Child;
 
-use rustix::fs::{Gid, Uid, chown};
-use rustix::process::geteuid;
 use tempfile::TempDir;
 
+use super::super::users::{PROBE, may_become};
 use super::super::{Limits, Sandbox, Walls, handshake};
 use super::attacks::Attack;
 use super::{Outcome, Targets, outcome_of};
 
 /// In the server's memory; no child may learn it.
 pub(super) static SECRET: [u8; 8] = *b"hush-now";
-/// A user that is nobody's.
-const USER: u32 = 0x7fff_fff0;
 
 /// Two tenants, of which the first one attacks.
 #[derive(Debug)]
 pub struct Ground {
     folder: TempDir,
     targets: Targets,
+    user: Option<u32>,
     _tcp: TcpListener,
     _unix: [UnixListener; 2],
 }
@@ -54,9 +52,8 @@ impl Ground {
             UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_unix)?)?,
         ];
         fs::set_permissions(attacker.join("listener"), Permissions::from_mode(0o777))?;
-        if geteuid().is_root() {
-            chown(&attacker, Some(Uid::from_raw(USER)), Some(Gid::from_raw(USER)))?;
-        }
+        let user = may_become(PROBE..PROBE + 1).then_some(PROBE);
+        chown(&attacker, user, user)?;
         let targets = Targets {
             other_tenant: secret,
             link: PathBuf::from("link"),
@@ -66,7 +63,7 @@ impl Ground {
             abstract_unix,
             secret_address: SECRET.as_ptr().addr() as u64,
         };
-        Ok(Self { folder, targets, _tcp: tcp, _unix: unix })
+        Ok(Self { folder, targets, user, _tcp: tcp, _unix: unix })
     }
 
     /// The attacker's walls, as a worker has them.
@@ -79,8 +76,7 @@ impl Ground {
             file_bytes: Some(1 << 20),
             threads: Some(64),
         };
-        let user = geteuid().is_root().then_some(USER);
-        Walls::worker(self.attacker(), user, limits, Sandbox::Warn)
+        Walls::worker(self.attacker(), self.user, limits, Sandbox::Warn)
     }
 
     /// The attacker's folder.
