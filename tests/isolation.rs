@@ -17,6 +17,9 @@ use tidemill_host::isolation::{Layer, Limits, Program, Sandbox, Spawned, Walls, 
 
 use crate::support::{json_lines, run, tidemill};
 
+/// "Bad system call."
+const SIGSYS: i32 = 31;
+
 fn probing() -> Program {
     Program { executable: PathBuf::from(env!("CARGO_BIN_EXE_tidemill")), ..probe::program() }
 }
@@ -60,7 +63,7 @@ fn without_walls_the_attacks_hit() {
                 let command = command.args(["probe-walls", "--without"]).current_dir(ground.attacker());
                 command.stdin(OwnedFd::from(theirs)).spawn().unwrap()
             };
-            ground.attacked_by(child, &ours, attack).unwrap() == Outcome::Succeeded
+            ground.attacked_by(child, &ours, attack.name).unwrap() == Outcome::Succeeded
         })
         .map(|attack| attack.name)
         .collect();
@@ -100,10 +103,9 @@ fn landlock_alone_keeps_a_worker_in_its_folder() {
     let walls = Walls { home: Some(PathBuf::from("/")), read_write: vec![own], user: None, ..ground.walls() };
 
     for name in ["open-file-of-other-tenant", "open-passwords", "list-processes", "list-root", "write-outside"] {
-        let attack = ATTACKS.iter().find(|attack| attack.name == name).unwrap();
         let Spawned { child, socket, .. } = spawn(&probing(), &walls).unwrap();
 
-        let outcome = ground.attacked_by(child, &socket, attack).unwrap();
+        let outcome = ground.attacked_by(child, &socket, name).unwrap();
 
         assert_eq!(outcome, Outcome::Refused("Permission denied (os error 13)".to_owned()), "{name}");
     }
@@ -113,13 +115,25 @@ fn landlock_alone_keeps_a_worker_in_its_folder() {
 fn a_compiler_stands_within_walls_too_and_opens_no_file() {
     let ground = Ground::new().unwrap();
     let walls = Walls::compiler(Limits::default(), Sandbox::Require);
-    let open = ATTACKS.iter().find(|attack| attack.name == "open-passwords").unwrap();
     let Spawned { child, socket, report, .. } = spawn(&probing(), &walls).unwrap();
 
-    let outcome = ground.attacked_by(child, &socket, open).unwrap();
+    let outcome = ground.attacked_by(child, &socket, "open-passwords").unwrap();
 
     assert_eq!(outcome, Outcome::Refused("Function not implemented (os error 38)".to_owned()));
     assert!(report.is_active(Layer::Seccomp) && report.is_active(Layer::LandlockFiles), "{report:?}");
+}
+
+#[test]
+fn a_system_call_that_only_an_attacker_makes_kills_him() {
+    let ground = Ground::new().unwrap();
+
+    for call in probe::deadly_calls() {
+        let Spawned { child, socket, .. } = spawn(&probing(), &ground.walls()).unwrap();
+
+        let outcome = ground.attacked_by(child, &socket, call).unwrap();
+
+        assert_eq!(outcome, Outcome::Killed(SIGSYS), "{call}");
+    }
 }
 
 #[test]

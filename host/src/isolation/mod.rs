@@ -25,5 +25,4 @@ pub use enter::enter;
 pub use error::IsolationError;
 pub use report::{Layer, LayerState, Report};
 pub use spawn::{LastWords, Program, Spawned, spawn};
-pub use users::user_of_tenant;
 pub use walls::{Limits, Profile, Sandbox, Walls};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::users::user_of_compiler;
+use super::users;
 
 /// What a child may do. It cannot be widened once the child has entered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Walls {
     pub read_write: Vec<PathBuf>,
     /// Folders that the child may read, relative to `home`.
     pub read_only: Vec<PathBuf>,
-    /// The user and group that the child becomes, see [`user_of_tenant`](super::user_of_tenant). None: it stays who the server is.
+    /// The user and group that the child becomes. None: it stays who the server is.
     pub user: Option<u32>,
     /// What the child may use up.
     pub limits: Limits,
@@ -36,7 +36,7 @@ impl Walls {
             home: None,
             read_write: Vec::new(),
             read_only: Vec::new(),
-            user: user_of_compiler(),
+            user: users::of_compiler(),
             limits,
             sandbox,
         }

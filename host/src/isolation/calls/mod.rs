@@ -44,6 +44,11 @@ pub(super) fn restrict(profile: Profile) -> Result<(), String> {
     apply_filter(&listed).map_err(missing)
 }
 
+/// The calls that kill, by name.
+pub(super) fn deadly() -> impl Iterator<Item = &'static str> {
+    DEADLY.iter().map(|(name, ..)| *name)
+}
+
 /// The number of a call here, by its name.
 pub(super) fn number_of(name: &str) -> Option<i64> {
     let architecture = TargetArch::try_from(ARCH).ok()?;

@@ -75,10 +75,12 @@ const fn attack(name: &'static str, attempt: fn(&Targets) -> io::Result<()>) -> 
     Attack { name, attempt }
 }
 
-/// Makes the attack of this name.
+/// Makes the attack of this name, or the system call.
 pub(super) fn attempt(name: &str, targets: &Targets) -> io::Result<()> {
-    let attack = ATTACKS.iter().find(|attack| attack.name == name);
-    attack.map_or_else(|| Err(io::Error::other("no such attack")), |attack| (attack.attempt)(targets))
+    match ATTACKS.iter().find(|attack| attack.name == name) {
+        Some(attack) => (attack.attempt)(targets),
+        None => reached(native::call_in_vain(name)),
+    }
 }
 
 fn refused<T>(why: &str) -> io::Result<T> {

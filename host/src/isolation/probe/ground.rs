@@ -11,9 +11,7 @@ use std::process::Child;
 
 use tempfile::TempDir;
 
-use super::super::users::{PROBE, may_become};
-use super::super::{Limits, Sandbox, Walls, handshake};
-use super::attacks::Attack;
+use super::super::{Limits, Sandbox, Walls, handshake, users};
 use super::{Outcome, Targets, outcome_of};
 
 /// In the server's memory; no child may learn it.
@@ -52,7 +50,7 @@ impl Ground {
             UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_unix)?)?,
         ];
         fs::set_permissions(attacker.join("listener"), Permissions::from_mode(0o777))?;
-        let user = may_become(PROBE..PROBE + 1).then_some(PROBE);
+        let user = users::of_probe();
         chown(&attacker, user, user)?;
         let targets = Targets {
             other_tenant: secret,
@@ -85,12 +83,12 @@ impl Ground {
         self.folder.path().join("attacker")
     }
 
-    /// Has a child make one attack, and waits for its end.
+    /// Has a child make one attack, or one system call, by name, and waits for its end.
     ///
     /// # Errors
     /// What the system says.
-    pub fn attacked_by(&self, child: Child, socket: &UnixStream, attack: &Attack) -> io::Result<Outcome> {
-        let told = handshake::say(socket, &(attack.name, &self.targets));
+    pub fn attacked_by(&self, child: Child, socket: &UnixStream, attack: &str) -> io::Result<Outcome> {
+        let told = handshake::say(socket, &(attack, &self.targets));
         outcome_of(child, told.and_then(|()| handshake::hear(socket)))
     }
 }

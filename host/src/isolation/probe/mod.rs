@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::attacks::{ATTACKS, Attack};
 pub use self::ground::Ground;
-use super::handshake;
 use super::{IsolationError, Program, Report, spawn};
+use super::{calls, handshake};
 
 /// What there is to attack.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -64,6 +64,11 @@ pub fn program() -> Program {
     Program::new("probe-walls", "probe of the walls")
 }
 
+/// System calls of this machine of which each attempt kills.
+pub fn deadly_calls() -> impl Iterator<Item = &'static str> {
+    calls::deadly().filter(|name| calls::number_of(name).is_some())
+}
+
 /// Attacks the walls in every way, each from a child of its own.
 ///
 /// # Errors
@@ -75,7 +80,7 @@ pub fn run(program: &Program) -> Result<Findings, IsolationError> {
     for attack in ATTACKS {
         let child = spawn(program, &ground.walls())?;
         findings.report = child.report;
-        let outcome = ground.attacked_by(child.child, &child.socket, attack).map_err(not_started)?;
+        let outcome = ground.attacked_by(child.child, &child.socket, attack.name).map_err(not_started)?;
         findings.attacks.push((attack.name, outcome));
     }
     Ok(findings)
