@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("compiler", &["clock", "record", "disk", "engine", "runtime", "ipc", "isolation"]),
     ("worker", &["clock", "record", "disk", "config", "engine", "runtime", "ingest", "results", "ipc", "isolation"]),
     ("supervisor", &["clock", "disk", "config", "ingest", "ipc", "isolation"]),
-    ("fuzzing", &["record", "log", "engine", "runtime", "connect", "ingest", "config", "ipc", "results"]),
+    ("fuzzing", &["record", "log", "engine", "runtime", "connect", "ingest", "config", "ipc", "results", "compiler"]),
     ("project", &["engine", "runtime"]),
     ("client", &[]),
     ("testkit", &["clock", "record", "disk", "state", "engine", "runtime", "connect", "config"]),

@@ -6,7 +6,7 @@
 //!
 //! Only built for tests and for fuzzers.
 
-use crate::{config, connect, engine, ingest, ipc, log, record, results, runtime};
+use crate::{compiler, config, connect, engine, ingest, ipc, log, record, results, runtime};
 
 /// Takes any bytes, and panics on what must never be.
 pub type Target = fn(&[u8]);
@@ -16,6 +16,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("bookkeeping", connect::fuzz::bookkeeping),
     ("checkpoint_files", engine::checkpoint::fuzz::checkpoint_files),
     ("commit_records", engine::fuzz::commit_records),
+    ("compiler_messages", compiler::fuzz::compiler_messages),
     ("components", runtime::fuzz::components),
     ("ddl", record::fuzz::ddl),
     ("hosted_queries", config::fuzz::hosted_queries),
@@ -110,7 +111,7 @@ mod tests {
         };
     }
 
-    replays!(bookkeeping checkpoint_files commit_records components ddl hosted_queries ingest_bodies ingest_records input_files json_rows log_segments ops packed_rows plans query_files results text_rows worker_reports);
+    replays!(bookkeeping checkpoint_files commit_records compiler_messages components ddl hosted_queries ingest_bodies ingest_records input_files json_rows log_segments ops packed_rows plans query_files results text_rows worker_reports);
 
     /// Makes the same changes for the same seed.
     struct Dice(u64);

@@ -10,11 +10,14 @@ use super::forge::{
     record, section, with, with_module,
 };
 
+/// Makes an upload.
+type Make = fn() -> Vec<u8>;
+
 /// One upload that a limit stops.
 pub struct Attack {
     /// The limit: a field of `CompileLimits`, or of `Bounds`.
     pub limit: &'static str,
-    pub make: fn() -> Vec<u8>,
+    pub make: Make,
     /// The limit as it is set for this attack; most meet the default.
     pub set: fn(&mut CompileLimits),
     pub code: &'static str,
@@ -60,7 +63,10 @@ pub const BOMBS: &[Attack] = &[
         let drops = entries(CANONICAL, 20_001, &[3, 0]);
         with([section(COMPONENT, &[HEAD, &resource, &drops].concat())])
     }),
-    bound!(functions, || with_module(&repeated(100_001, "(func)"))),
+    Attack {
+        set: |limits| limits.bounds.functions = 1_000,
+        ..bound!(functions, || with_module(&repeated(1_001, "(func)")))
+    },
     bound!(function_bytes, || with_module(&format!("(func {})", "nop ".repeat(1 << 20)))),
     bound!(locals, || with_module(&format!("(func (local {}))", "i32 ".repeat(10_001)))),
     bound!(memories, || with_module(&repeated(8, "(memory 0)"))),
@@ -90,7 +96,7 @@ pub const COSTS: &[Attack] = &[
     },
     Attack {
         limit: "cpu_seconds",
-        make: || with_module(&repeated(90_000, "(func (result i32) (i32.add (i32.const 1) (i32.const 2)))")),
+        make: || with_module(&repeated(40_000, "(func (result i32) (i32.add (i32.const 1) (i32.const 2)))")),
         set: |limits| limits.cpu_seconds = 1,
         code: "COMPILE_CPU_TIME",
         raise: |limits| limits.cpu_seconds = 120,
@@ -98,8 +104,8 @@ pub const COSTS: &[Attack] = &[
     },
     Attack {
         limit: "wall",
-        make: || with_module(&repeated(90_000, "(func (result i32) (i32.add (i32.const 1) (i32.const 2)))")),
-        set: |limits| limits.wall = Duration::from_millis(300),
+        make: polite,
+        set: |limits| limits.wall = Duration::from_millis(1),
         code: "COMPILE_WALL_TIME",
         raise: |limits| limits.wall = Duration::from_secs(180),
         then: None,
@@ -144,14 +150,14 @@ pub const COSTS: &[Attack] = &[
             processor("", fill)
         },
         set: |limits| (limits.init_memory_bytes, limits.memory_bytes) = (512 << 20, 128 << 20),
-        code: "GUEST_TRAP",
+        code: "GUEST_MEMORY",
         raise: |limits| limits.memory_bytes = 1 << 30,
         then: None,
     },
 ];
 
 /// What is refused whatever the limits are.
-pub const REFUSALS: &[(&str, fn() -> Vec<u8>, &str)] = &[
+pub const REFUSALS: &[(&str, Make, &str)] = &[
     ("nothing", Vec::new, "COMPONENT_EMPTY"),
     ("a script", || b"#!/bin/sh\nrm -rf /\n".to_vec(), "COMPONENT_INVALID"),
     ("a component as text", || b"(component)".to_vec(), "COMPONENT_INVALID"),
@@ -196,7 +202,7 @@ pub const REFUSALS: &[(&str, fn() -> Vec<u8>, &str)] = &[
         || with([section(COMPONENT, &[HEAD, &section(TYPE, &doubling(64))].concat())]),
         "COMPONENT_INVALID",
     ),
-    ("types in types", || with([section(TYPE, &types_in_types(200))]), "COMPONENT_INVALID"),
+    ("types in types", || with([section(TYPE, &types_in_types(200))]), "COMPONENT_OUT_OF_BOUNDS"),
     ("types in types without end", || with([section(TYPE, &types_in_types(1_000_000))]), "COMPILER_CRASHED"),
     ("a trap in init", || processor("", "unreachable"), "GUEST_TRAP"),
     ("a trap at the start", || processor("(func $start unreachable) (start $start)", ""), "GUEST_TRAP"),
@@ -205,13 +211,13 @@ pub const REFUSALS: &[(&str, fn() -> Vec<u8>, &str)] = &[
         || processor("(func $deeper (call $deeper) (call $deeper))", "(call $deeper)"),
         "GUEST_STACK_OVERFLOW",
     ),
-    ("a table that grows", || processor("(table $table 1 funcref)", TABLE_GROWTH), "GUEST_TRAP"),
+    ("a table that grows", || processor("(table $table 1 funcref)", TABLE_GROWTH), "GUEST_MEMORY"),
     ("an answer that is nowhere", || processor("", "(return (i32.const -4))"), "GUEST_TRAP"),
     ("an answer without end", || processor("", "(i32.store (i32.const 24) (i32.const 0x7fffffff))"), "GUEST_TRAP"),
 ];
 
 /// What looks like an attack and passes.
-pub const HARMLESS: &[(&str, fn() -> Vec<u8>)] = &[
+pub const HARMLESS: &[(&str, Make)] = &[
     ("nothing wrong", polite),
     ("blocks in blocks", || with_module(&format!("(func {} {})", "block ".repeat(250_000), "end ".repeat(250_000)))),
     ("a switch of many cases", || {

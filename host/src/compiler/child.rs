@@ -44,7 +44,7 @@ fn obey(order: &Order, component: Option<OwnedFd>) -> Result<(Reply, Option<Seal
     let wasm = Sealed::received(component, COMPONENT_BYTES_MAX)?.bytes()?;
     let (description, native) = compile(&sandbox, target, upload, &wasm)?;
     let native = Sealed::of(&native)?;
-    Ok((Reply::Compiled(description), Some(native)))
+    Ok((Reply::Compiled(Box::new(description)), Some(native)))
 }
 
 fn compile(sandbox: &Sandbox, target: String, upload: &Upload, wasm: &[u8]) -> Result<(Description, Vec<u8>), Refusal> {

@@ -7,16 +7,16 @@ use crate::engine::operator::{OutputMode, TimeMode};
 use crate::runtime::Bounds;
 
 /// What a child is started for.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Order {
     /// To say what it compiles for.
     Introduce,
     /// To compile the component that comes with it.
-    Compile(Upload),
+    Compile(Box<Upload>),
 }
 
 /// How a component is to be compiled.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Upload {
     /// What it is called in errors.
     pub(super) name: String,
@@ -27,7 +27,7 @@ pub(super) struct Upload {
 }
 
 /// The answer of a child.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// To [`Order::Introduce`].
     Introduced {
@@ -35,7 +35,7 @@ pub(super) enum Reply {
         target: String,
     },
     /// Native code comes with it.
-    Compiled(Description),
+    Compiled(Box<Description>),
     /// The component is none that runs here.
     Refused { code: String, message: String },
     /// There was no memory, and the child lived to tell.

@@ -19,6 +19,9 @@ mod messages;
 mod server;
 mod store;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+
 pub use child::run;
 pub use error::CompileError;
 pub use limits::CompileLimits;

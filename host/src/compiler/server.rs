@@ -99,19 +99,19 @@ impl Compiler {
             return Err(CompileError::Refused { code: too_large.code().to_owned(), message: too_large.to_string() });
         }
         let _turn = self.wait_for_turn();
-        let order = Order::Compile(Upload {
+        let order = Order::Compile(Box::new(Upload {
             name: name.to_owned(),
             bounds: limits.bounds.clone(),
             init_fuel: limits.init_fuel,
             init_memory_bytes: limits.init_memory_bytes,
             query: query.cloned(),
-        });
+        }));
         let (reply, native, _) = self.ask(&task, &order, Some(component))?;
         match (reply, native) {
             (Reply::Compiled(description), Some(native))
                 if description.digest == digest && description.target == self.target =>
             {
-                Ok(Compiled { description, native })
+                Ok(Compiled { description: *description, native })
             }
             (Reply::Compiled(_), _) => Err(task.unexpected("no native code, or that of another component or target")),
             (Reply::Refused { code, message }, _) => {

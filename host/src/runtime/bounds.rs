@@ -16,7 +16,7 @@ use super::error::ComponentError;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bounds {
-    /// Components within components.
+    /// Components within components, and types within types.
     pub depth: u64,
     /// Core modules.
     pub modules: u64,
@@ -216,7 +216,7 @@ impl Bounds {
                 Payload::End(_) => depth = depth.saturating_sub(1),
                 Payload::TypeSection(types) => self.types += u64::from(types.count()),
                 Payload::CoreTypeSection(types) => self.types += u64::from(types.count()),
-                Payload::ComponentTypeSection(types) => each(types, |found| self.add_type(&found))?,
+                Payload::ComponentTypeSection(types) => each(types, |found| self.add_type(&found, depth))?,
                 Payload::ImportSection(imports) => {
                     self.imports += u64::from(imports.count());
                     for import in imports.into_imports() {
@@ -289,17 +289,18 @@ impl Bounds {
         Ok(())
     }
 
-    fn add_type(&mut self, found: &ComponentType<'_>) {
+    fn add_type(&mut self, found: &ComponentType<'_>, depth: u64) {
         self.types += 1;
+        self.depth = self.depth.max(depth);
         let items = match found {
             ComponentType::Defined(defined) => items(defined),
             ComponentType::Func(function) => function.params.len(),
             ComponentType::Component(declarations) => {
-                declarations.iter().for_each(|declaration| self.add_declaration(declaration));
+                declarations.iter().for_each(|declaration| self.add_declaration(declaration, depth + 1));
                 declarations.len()
             }
             ComponentType::Instance(declarations) => {
-                declarations.iter().for_each(|declaration| self.add_instance_declaration(declaration));
+                declarations.iter().for_each(|declaration| self.add_instance_declaration(declaration, depth + 1));
                 declarations.len()
             }
             ComponentType::Resource { .. } => 0,
@@ -307,9 +308,9 @@ impl Bounds {
         self.type_items = self.type_items.max(items as u64);
     }
 
-    fn add_declaration(&mut self, declaration: &ComponentTypeDeclaration<'_>) {
+    fn add_declaration(&mut self, declaration: &ComponentTypeDeclaration<'_>, depth: u64) {
         match declaration {
-            ComponentTypeDeclaration::Type(found) => self.add_type(found),
+            ComponentTypeDeclaration::Type(found) => self.add_type(found, depth),
             ComponentTypeDeclaration::CoreType(_) => self.types += 1,
             ComponentTypeDeclaration::Import(import) => self.add_name(import.name.name),
             ComponentTypeDeclaration::Export { name, .. } => self.add_name(name.name),
@@ -317,9 +318,9 @@ impl Bounds {
         }
     }
 
-    fn add_instance_declaration(&mut self, declaration: &InstanceTypeDeclaration<'_>) {
+    fn add_instance_declaration(&mut self, declaration: &InstanceTypeDeclaration<'_>, depth: u64) {
         match declaration {
-            InstanceTypeDeclaration::Type(found) => self.add_type(found),
+            InstanceTypeDeclaration::Type(found) => self.add_type(found, depth),
             InstanceTypeDeclaration::CoreType(_) => self.types += 1,
             InstanceTypeDeclaration::Export { name, .. } => self.add_name(name.name),
             InstanceTypeDeclaration::Alias(_) => {}

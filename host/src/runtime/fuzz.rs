@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::bindings::exports::tidemill::processor::handler;
+use super::bounds::Bounds;
 use super::componentize::{componentize, imports};
 use super::convert::{difference, plan};
 use super::declarations::{Declaration, Declarations};
@@ -14,7 +15,7 @@ use super::effects::apply;
 use super::engine::{Metering, Sandbox};
 use super::host::{Batch, BatchPhase};
 use super::limits::Limits;
-use super::processor::Processor;
+use super::processor::{Inspection, Processor};
 use super::testing::{batch, output, query_over, session};
 use crate::engine::operator::TimeMode;
 use crate::record::Schema;
@@ -98,8 +99,15 @@ pub(crate) fn plans(bytes: &[u8]) {
 pub(crate) fn components(bytes: &[u8]) {
     static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| Sandbox::new(Metering::Epoch).unwrap());
     if let Ok(processor) = Processor::from_bytes(&SANDBOX, "fuzz.wasm", bytes, Limits::default(), None) {
-        assert_eq!(processor.inspect().bytes, bytes.len() as u64);
+        let Inspection { bytes: length, imports, exports, .. } = processor.inspect().clone();
+        assert_eq!(length, bytes.len() as u64);
+        // What is seen from outside is what wasmtime sees.
+        let (mut seen_imports, mut seen_exports) = Bounds::interfaces("fuzz.wasm", bytes).unwrap();
+        seen_imports.sort();
+        seen_exports.sort();
+        assert_eq!((seen_imports, seen_exports), (imports, exports));
     }
+    let _ = Bounds::default().check("fuzz.wasm", bytes);
     let _ = componentize(bytes);
     let _ = imports(bytes);
 }
