@@ -101,7 +101,7 @@ impl ResultsReader {
         self.remove_while(&segments, |next, _| next.end <= Some(through))
     }
 
-    /// Removes the oldest segments until the results take no more than these bytes, or only the last is left.
+    /// Removes the oldest segments until [`Self::bytes`] is no more than this.
     ///
     /// # Errors
     /// `RESULTS_TRIM_FAILED`, and as [`Self::read_after`].
@@ -111,17 +111,16 @@ impl ResultsReader {
         self.remove_while(&segments, |_, removed| bytes.saturating_sub(removed) > bytes_max)
     }
 
-    /// What the results take on the disk. A batch that has been committed is always published: who bounds results stops the
-    /// query before it plans the next one.
+    /// What the results take on the disk, but for the last segment: what could be freed. Who bounds results compares this, so
+    /// that a consumer who trims what it has read always makes room; and stops the query before it plans the next batch, as one
+    /// that has been committed is always published.
     ///
     /// # Errors
     /// `RESULTS_CORRUPT`, `RESULTS_UNREADABLE`.
     pub fn bytes(&self) -> Result<u64, ResultsError> {
-        let mut bytes = 0_u64;
-        for segment in self.folder.segments()? {
-            bytes = bytes.saturating_add(self.folder.bytes(segment)?);
-        }
-        Ok(bytes)
+        let segments = self.folder.segments()?;
+        let (_, others) = segments.split_last().unwrap_or((&0, &[]));
+        others.iter().try_fold(0_u64, |bytes, segment| Ok(bytes.saturating_add(self.folder.bytes(*segment)?)))
     }
 
     /// Removes segments, oldest first, each durably before the next, so that no crash leaves a gap. `goes` is told how far the

@@ -195,6 +195,7 @@ fn trimming_removes_whole_segments_that_were_read_and_never_the_last() {
 
     reader.trim(at("0-9-2")).unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(reader.bytes().unwrap(), 0, "all room is made that can be made");
     assert_eq!(read_on(&mut reader, Some(at("0-9-2")), ALL), [""; 0]);
     let error = reader.read_after(Some(at("0-1-0")), ALL).unwrap_err();
     assert_eq!(error.code(), "RESULTS_POSITION_EXPIRED");
