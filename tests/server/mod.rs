@@ -1,8 +1,10 @@
 //! `tidemill serve`, from outside: the real binary, over HTTP.
 
+mod attacks;
 mod client;
 mod evil_client;
 pub mod harness;
 mod life;
 mod openapi;
+mod processors;
 mod tenants;

@@ -1,7 +1,7 @@
 //! What all requests share.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, watch};
 
@@ -11,6 +11,7 @@ use super::data::DataFolder;
 use super::hosting::Hosting;
 use super::http::{Names, Problem};
 use super::meta::{Meta, Reading, Writing, tokens};
+use super::operations::Operations;
 use super::{ServeError, components};
 use crate::clock::Clock;
 use crate::compiler::{Compiler, NativeStore};
@@ -39,6 +40,10 @@ pub struct App {
     pub hosting: Hosting,
     /// Becomes true when the server stops.
     stopping: watch::Sender<bool>,
+    /// Long work that goes on.
+    pub operations: Operations,
+    /// Held while versions and the store are changed together.
+    pub components: Mutex<()>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
 }
@@ -56,6 +61,8 @@ impl App {
         let hosting = Hosting::new(&settings, &data, load, Arc::clone(&clock));
         let room = usize::try_from(settings.requests_max).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         Ok(Self {
+            operations: Operations::default(),
+            components: Mutex::new(()),
             auth: Auth::new(settings.failed_logins_per_minute),
             names: Names::new(settings.listen.ip(), &settings.public_names),
             room: Arc::new(Semaphore::new(room)),

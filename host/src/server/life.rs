@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::config::Settings;
 use super::data::DataFolder;
 use super::listen::{self, Addresses};
-use super::{App, ServeError, admin, routes, tls, tokens};
+use super::{App, ServeError, admin, operations, routes, sweep, tls, tokens};
 use crate::clock::Clock;
 
 /// What is to be told once the server answers.
@@ -29,6 +29,7 @@ pub struct Started {
 pub fn run(settings: Settings, clock: Arc<dyn Clock>, started: impl FnOnce(&Started)) -> Result<(), ServeError> {
     let data = DataFolder::open(&settings.data)?;
     let app = Arc::new(App::new(settings, data, clock)?);
+    operations::cut_off(&app)?;
     let first_token = tokens::first(&app)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::System)?;
     let done = runtime.block_on(async {
@@ -55,6 +56,7 @@ async fn serve(app: Arc<App>, first_token: Option<String>, started: impl FnOnce(
     if let Some(path) = &app.settings.ports_file {
         listen::write_ports(path, &addresses)?;
     }
+    tokio::spawn(sweep::regularly(Arc::clone(&app)));
     started(&Started { addresses, first_token });
 
     signals.next().await;

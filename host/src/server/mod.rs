@@ -19,9 +19,12 @@ pub mod id;
 mod life;
 mod listen;
 pub mod meta;
+pub mod operations;
 pub mod routes;
+mod sweep;
 mod tls;
 pub mod tokens;
+pub mod uploads;
 
 pub use app::App;
 pub use error::ServeError;

@@ -37,7 +37,11 @@ impl Content {
         let Some(piece) = piece else { return Ok(None) };
         let piece = piece.map_err(|error| Problem::new("BODY_INCOMPLETE", format!("the body ended early: {error}")))?;
         let bytes = u64::try_from(piece.len()).unwrap_or(u64::MAX);
-        self.left = self.left.checked_sub(bytes).ok_or_else(|| too_large(self.max))?;
+        let Some(left) = self.left.checked_sub(bytes) else {
+            discard_from(&mut self.body).await;
+            return Err(too_large(self.max));
+        };
+        self.left = left;
         Ok(Some(piece))
     }
 
@@ -54,6 +58,30 @@ impl Content {
     }
 }
 
+/// Bytes of a refused body that are still read, and for how long: a client that is sending does not look at the answer, and
+/// never sees it when the connection is closed on what it sends.
+const DISCARD_MAX: usize = 1 << 20;
+const DISCARD_TIME: Duration = Duration::from_secs(2);
+
+/// Reads the rest of a request that is refused. One that asked first whether to send its body is not made to.
+pub(super) async fn discard(request: Request) {
+    if !request.headers().contains_key(header::EXPECT) {
+        discard_from(&mut request.into_body().into_data_stream()).await;
+    }
+}
+
+async fn discard_from(body: &mut axum::body::BodyDataStream) {
+    let rest = async {
+        let mut left = DISCARD_MAX;
+        while let Some(Ok(piece)) = body.next().await {
+            let Some(less) = left.checked_sub(piece.len()) else { break };
+            left = less;
+        }
+    };
+    // Whether it came to its end or not: nobody looks at it.
+    let _either = timeout(DISCARD_TIME, rest).await;
+}
+
 fn too_large(max: u64) -> Problem {
     Problem::new("BODY_TOO_LARGE", format!("the body is longer than the {max} bytes that this route takes"))
         .with("maxBytes", max)
@@ -67,6 +95,7 @@ impl FromRequest<Arc<App>> for Content {
         let announced = request.headers().get(header::CONTENT_LENGTH);
         let announced = announced.and_then(|length| length.to_str().ok()).and_then(|length| length.parse::<u64>().ok());
         if announced.is_some_and(|length| length > max) {
+            discard(request).await;
             return Err(too_large(max));
         }
         let body = Body::into_data_stream(request.into_body());

@@ -10,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::Problem;
+use super::body::discard;
 use crate::server::App;
 use crate::server::auth::{self, Access, Caller};
 use crate::server::meta::tenants::{self, Tenant};
@@ -47,7 +48,10 @@ pub async fn enter(
                     request.extensions_mut().insert(tenant);
                 }
             }
-            Err(problem) => return problem.into_response(),
+            Err(problem) => {
+                discard(request).await;
+                return problem.into_response();
+            }
         }
     }
     next.run(request).await

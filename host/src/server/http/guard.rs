@@ -4,6 +4,7 @@ use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use axum::body::HttpBody;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Uri, header};
 use axum::middleware::Next;
@@ -78,7 +79,8 @@ fn length(uri: &Uri) -> usize {
 
 /// Passes a request on if it is meant for this server and there is room; dresses the answer.
 pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let answer = match pass(&app, &request) {
+    let has_body = !request.body().is_end_stream();
+    let mut answer = match pass(&app, &request) {
         Ok(room) => {
             let answer = next.run(request).await;
             drop(room);
@@ -86,6 +88,10 @@ pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) ->
         }
         Err(problem) => problem.into_response(),
     };
+    // Whether all of the body was read is not known, so nobody should send another request behind it.
+    if has_body && (answer.status().is_client_error() || answer.status().is_server_error()) {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     dress(answer)
 }
 

@@ -10,6 +10,7 @@ mod paging;
 mod precondition;
 mod problem;
 mod status;
+mod wait;
 
 pub use answer::Answer;
 pub use body::{Content, Input};
@@ -21,3 +22,4 @@ pub use paging::{List, Paging};
 pub use precondition::{IfMatch, etag};
 pub use problem::Problem;
 pub use status::{STATUS, status_of};
+pub use wait::Wait;

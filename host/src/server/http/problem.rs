@@ -16,6 +16,7 @@ pub struct Problem {
     code: Cow<'static, str>,
     detail: String,
     members: Map<String, Value>,
+    status: Option<StatusCode>,
     retry_after_s: Option<u32>,
 }
 
@@ -23,7 +24,12 @@ impl Problem {
     /// `detail`: what happened, where, and what to do. A problem of the host itself is logged, and a client is told its
     /// code only: what the disk or the store says is not for tenants.
     pub fn new(code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
-        Self { code: code.into(), detail: detail.into(), members: Map::new(), retry_after_s: None }
+        Self { code: code.into(), detail: detail.into(), members: Map::new(), status: None, retry_after_s: None }
+    }
+
+    /// What a client sent is refused with a code that the server does not vouch for: 422, whatever the code.
+    pub fn unprocessable(code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
+        Self { status: Some(StatusCode::UNPROCESSABLE_ENTITY), ..Self::new(code, detail) }
     }
 
     /// What is not there, or not for the caller to know of. Every such answer is the same.
@@ -57,7 +63,7 @@ impl Problem {
 
     /// Its status.
     pub fn status(&self) -> StatusCode {
-        status_of(&self.code)
+        self.status.unwrap_or_else(|| status_of(&self.code))
     }
 
     /// The document.

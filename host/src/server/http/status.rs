@@ -22,7 +22,14 @@ pub const STATUS: &[(StatusCode, &[&str])] = &[
     (StatusCode::REQUEST_TIMEOUT, &["BODY_TOO_SLOW"]),
     (
         StatusCode::CONFLICT,
-        &["NAME_TAKEN", "PRODUCER_FENCED", "PRODUCER_SEQUENCE_GAP", "PRODUCER_SEQUENCE_OLD", "TENANT_NOT_EMPTY"],
+        &[
+            "NAME_TAKEN",
+            "PRODUCER_FENCED",
+            "PRODUCER_SEQUENCE_GAP",
+            "PRODUCER_SEQUENCE_OLD",
+            "TENANT_NOT_EMPTY",
+            "VERSION_IN_USE",
+        ],
     ),
     (StatusCode::PRECONDITION_FAILED, &["PRECONDITION_FAILED"]),
     (StatusCode::GONE, &["RESULTS_POSITION_EXPIRED"]),
@@ -40,19 +47,28 @@ pub const STATUS: &[(StatusCode, &[&str])] = &[
             "INGEST_NAME_INVALID",
             "INGEST_ROW_INVALID",
             "INGEST_SCHEMA_MISMATCH",
+            "NAME_INVALID",
             "PROCESSOR_UNKNOWN",
             "RESULTS_POSITION_INVALID",
             "RESULTS_POSITION_UNKNOWN",
             "SETTING_INVALID",
+            "SIGNATURE_INVALID",
+            "SIGNATURE_MISSING",
+            "VERSION_UNKNOWN",
         ],
     ),
     (
         StatusCode::TOO_MANY_REQUESTS,
-        &["INGEST_BACKLOG_FULL", "INGEST_KEYS_FULL", "INGEST_PRODUCERS_FULL", "LOGIN_RATE_LIMITED"],
+        &["INGEST_BACKLOG_FULL", "INGEST_KEYS_FULL", "INGEST_PRODUCERS_FULL", "LOGIN_RATE_LIMITED", "OPERATIONS_BUSY"],
     ),
     (
         StatusCode::INTERNAL_SERVER_ERROR,
         &[
+            "CHILD_DIED_EARLY",
+            "CHILD_NOT_STARTED",
+            "COMPILER_UNAVAILABLE",
+            "COMPONENT_DAMAGED",
+            "COMPONENT_STORE_FAILED",
             "DATA_DAMAGED",
             "DATA_NOT_EMPTY",
             "DATA_UNUSABLE",
@@ -60,11 +76,16 @@ pub const STATUS: &[(StatusCode, &[&str])] = &[
             "META_DAMAGED",
             "META_UNUSABLE",
             "META_VERSION_UNSUPPORTED",
+            "SANDBOX_FAILED",
+            "SANDBOX_UNAVAILABLE",
             "SERVER_ALREADY_RUNNING",
             "SERVER_DEFECT",
         ],
     ),
-    (StatusCode::SERVICE_UNAVAILABLE, &["SERVER_BUSY", "SERVER_STOPPING"]),
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        &["COMPILE_WALL_TIME", "OPERATION_INTERRUPTED", "SERVER_BUSY", "SERVER_STOPPING"],
+    ),
 ];
 
 /// The status of a code. One that is not in the list is a failure of the host.

@@ -8,6 +8,7 @@ pub mod idempotency;
 pub mod operations;
 pub mod processors;
 pub mod queries;
+pub mod signing_keys;
 pub mod tenants;
 pub mod tokens;
 pub mod users;

@@ -172,6 +172,14 @@ pub fn remove_version(writing: &Writing, tenant: &Id, processor: &str, version: 
     Ok(())
 }
 
+/// Forgets a processor; its versions and aliases are gone already.
+///
+/// # Errors
+/// The store fails.
+pub fn remove(writing: &Writing, tenant: &Id, processor: &str) -> Result<(), MetaError> {
+    writing.remove(&PROCESSORS, &format!("{tenant}/{processor}")).map(drop)
+}
+
 /// An alias.
 ///
 /// # Errors

@@ -3,9 +3,12 @@
 
 mod ingest;
 pub mod openapi;
+mod operations;
+mod processors;
 mod queries;
 mod results;
 mod route;
+mod signing_keys;
 mod status;
 mod tenants;
 mod tokens;
@@ -20,10 +23,13 @@ use super::auth::Access::{AnyToken, Open, Platform, Tenant};
 use super::auth::Role::{self, Admin, Deployer, Operator, Reader, Viewer};
 use super::http::{Problem, guard, internal_error};
 use ingest::Taken;
+use operations::OperationView;
+use processors::{AliasView, NewAlias, ProcessorView, VersionView};
 use queries::{Progress, QueryView};
 use results::{ResultsPage, Through, TrimmedView};
 pub use route::Route;
-use route::{delete, get, patch, post};
+use route::{delete, get, patch, post, put};
+use signing_keys::{NewSigningKey, SigningKeyView};
 use status::{Status, WhoAmI};
 use tenants::{NewTenant, TenantChange, TenantView};
 use tokens::{NewToken, TokenView};
@@ -76,8 +82,122 @@ pub fn table() -> Vec<Route> {
         delete("/v1/tenants/{tenant}/tokens/{token}", "revokeToken", "Revokes one", Tenant(RULE), tokens::revoke),
     ]
     .into_iter()
+    .chain(of_processors())
     .chain(of_queries())
     .collect()
+}
+
+/// Processors, the keys of their signatures, and long work.
+fn of_processors() -> Vec<Route> {
+    vec![
+        get(
+            "/v1/tenants/{tenant}/signing-keys",
+            "listSigningKeys",
+            "Keys of signatures",
+            Tenant(LOOK),
+            signing_keys::list,
+        )
+        .lists::<SigningKeyView>(),
+        put("/v1/tenants/{tenant}/signing-keys/{key}", "putSigningKey", "Sets a key", Tenant(RULE), signing_keys::put)
+            .takes::<NewSigningKey>()
+            .answers::<SigningKeyView>(),
+        delete(
+            "/v1/tenants/{tenant}/signing-keys/{key}",
+            "deleteSigningKey",
+            "Deletes a key",
+            Tenant(RULE),
+            signing_keys::delete,
+        ),
+        get(
+            "/v1/tenants/{tenant}/processors",
+            "listProcessors",
+            "A tenant's processors",
+            Tenant(LOOK),
+            processors::list,
+        )
+        .lists::<ProcessorView>(),
+        get(
+            "/v1/tenants/{tenant}/processors/{processor}",
+            "getProcessor",
+            "A processor",
+            Tenant(LOOK),
+            processors::get,
+        )
+        .answers::<ProcessorView>(),
+        delete(
+            "/v1/tenants/{tenant}/processors/{processor}",
+            "deleteProcessor",
+            "Deletes a processor that no query runs",
+            Tenant(DEPLOY),
+            processors::delete,
+        ),
+        get(
+            "/v1/tenants/{tenant}/processors/{processor}/versions",
+            "listVersions",
+            "A processor's versions",
+            Tenant(LOOK),
+            processors::list_versions,
+        )
+        .lists::<VersionView>(),
+        post(
+            "/v1/tenants/{tenant}/processors/{processor}/versions",
+            "uploadVersion",
+            "Makes a component the next version",
+            Tenant(DEPLOY),
+            processors::upload,
+        )
+        .takes_upload("application/wasm")
+        .answers::<VersionView>(),
+        get(
+            "/v1/tenants/{tenant}/processors/{processor}/versions/{version}",
+            "getVersion",
+            "A version",
+            Tenant(LOOK),
+            processors::get_version,
+        )
+        .answers::<VersionView>(),
+        delete(
+            "/v1/tenants/{tenant}/processors/{processor}/versions/{version}",
+            "deleteVersion",
+            "Deletes a version that nothing names",
+            Tenant(DEPLOY),
+            processors::delete_version,
+        ),
+        get(
+            "/v1/tenants/{tenant}/processors/{processor}/aliases/{alias}",
+            "getAlias",
+            "Which version an alias names",
+            Tenant(LOOK),
+            processors::get_alias,
+        )
+        .answers::<AliasView>(),
+        put(
+            "/v1/tenants/{tenant}/processors/{processor}/aliases/{alias}",
+            "putAlias",
+            "Has an alias name a version",
+            Tenant(DEPLOY),
+            processors::put_alias,
+        )
+        .takes::<NewAlias>()
+        .answers::<AliasView>(),
+        delete(
+            "/v1/tenants/{tenant}/processors/{processor}/aliases/{alias}",
+            "deleteAlias",
+            "Deletes an alias",
+            Tenant(DEPLOY),
+            processors::delete_alias,
+        ),
+        get("/v1/tenants/{tenant}/operations", "listOperations", "Long work of a day", Tenant(LOOK), operations::list)
+            .lists::<OperationView>(),
+        get(
+            "/v1/tenants/{tenant}/operations/{operation}",
+            "getOperation",
+            "Long work; with ?wait= its outcome",
+            Tenant(LOOK),
+            operations::get,
+        )
+        .answers::<OperationView>(),
+    ]
 }
 
 /// Queries, rows and results.

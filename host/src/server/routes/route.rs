@@ -161,4 +161,4 @@ macro_rules! methods {
     )*};
 }
 
-methods!(get GET, post POST, patch PATCH, delete DELETE);
+methods!(get GET, post POST, put PUT, patch PATCH, delete DELETE);

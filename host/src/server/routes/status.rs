@@ -19,10 +19,26 @@ pub struct Status {
     version: &'static str,
     /// What time it is by the server's clock.
     now: String,
+    /// The walls around processes that compile and run what tenants uploaded.
+    walls: Vec<Wall>,
+}
+
+/// A wall around a process.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Wall {
+    layer: &'static str,
+    active: bool,
+    /// Why it is missing.
+    missing: Option<String>,
 }
 
 pub(super) async fn get(State(app): State<Arc<App>>) -> Result<Answer, Problem> {
-    Answer::ok(&Status { version: env!("CARGO_PKG_VERSION"), now: moment(app.now_ms()) })
+    let walls = app.compiler.walls().layers.iter().map(|state| Wall {
+        layer: state.layer.name(),
+        active: state.missing.is_none(),
+        missing: state.missing.clone(),
+    });
+    Answer::ok(&Status { version: env!("CARGO_PKG_VERSION"), now: moment(app.now_ms()), walls: walls.collect() })
 }
 
 /// What the token of a request may do.

@@ -11,7 +11,7 @@ use crate::server::auth::Caller;
 use crate::server::http::{Answer, IfMatch, Input, List, Paging, Problem, create_once, etag, moment};
 use crate::server::id::{Id, Name};
 use crate::server::meta::tenants::{self, SignaturePolicy, Tenant};
-use crate::server::meta::{processors, queries, tokens};
+use crate::server::meta::{processors, queries, signing_keys, tokens};
 
 /// A tenant to be made.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -100,6 +100,7 @@ pub(super) async fn delete(State(app): State<Arc<App>>, Path(name): Path<String>
             return Err(Problem::new("TENANT_NOT_EMPTY", detail));
         }
         tokens::remove_all(writing, &tenant.id)?;
+        signing_keys::remove_all(writing, &tenant.id)?;
         Ok(tenants::remove(writing, &tenant)?)
     })
     .await?;
