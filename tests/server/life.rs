@@ -115,6 +115,32 @@ fn health_is_on_the_admin_port_and_the_api_is_not() {
 
     assert_eq!(admin.get("/healthz").expect(200).text, "ok\n");
     assert_eq!(admin.get("/readyz").expect(200).text, "ready\n");
+    server.stranger().get("/v1/status").expect(401);
+    let metrics = admin.get("/metrics").expect(200).text;
+    assert!(metrics.contains("tidemill_http_requests_total{operation=\"getStatus\",status=\"401\"} 1"), "{metrics}");
     admin.get("/v1/status").expect(404);
     server.stranger().get("/healthz").expect(404);
+}
+
+#[test]
+fn a_lost_token_is_replaced_offline_and_only_then() {
+    let mut server = Server::start();
+    server.tenant("acme");
+    let create = |data: &std::path::Path, more: &str| {
+        let mut command = tidemill();
+        command.args(["token", "create", "--data"]).arg(data).args(more.split_whitespace());
+        command
+    };
+    let data = server.data();
+    fail_with(&mut create(&data, "--role platform-admin"), "SERVER_ALREADY_RUNNING");
+    server.stop();
+
+    fail_with(&mut create(&data, "--role admin --tenant nobody"), "TENANT_UNKNOWN");
+    fail_with(&mut create(&data, "--role admin"), "TOKEN_SCOPE_INVALID");
+    fail_with(&mut create(&data.join("absent"), "--role platform-admin"), "DATA_NOT_FOUND");
+    let token = succeed(&mut create(&data, "--role viewer --tenant acme --lifetime 1h")).out;
+
+    server.restart();
+    let who = server.client(token.trim()).get("/v1/whoami").expect(200).body;
+    assert_eq!((&who["role"], &who["tenant"]), (&json!("viewer"), &json!("acme")));
 }

@@ -22,6 +22,7 @@ mod run;
 mod serve;
 mod state;
 mod test;
+mod token;
 mod upgrade;
 mod worker;
 
@@ -80,6 +81,7 @@ enum Command {
     Ingest(remote::ingest::IngestArgs),
     Results(remote::results::ResultsArgs),
     Serve(Box<serve::ServeArgs>),
+    Token(token::TokenArgs),
     /// Started by `serve`, for one upload.
     #[command(hide = true)]
     Compile,
@@ -126,6 +128,7 @@ fn dispatch(command: Command, format: Format, environment: &Environment) -> anyh
         Command::Ingest(args) => remote::ingest::run(&args, format, environment),
         Command::Results(args) => remote::results::run(&args, environment),
         Command::Serve(args) => serve::run(*args, format, environment),
+        Command::Token(args) => token::run(args, format),
         Command::ProbeWalls(args) => probe_walls::run(&args),
         Command::Compile => compile::run(),
         Command::Worker => worker::run(),

@@ -11,6 +11,7 @@ use super::data::DataFolder;
 use super::hosting::Hosting;
 use super::http::{Names, Problem};
 use super::meta::{Meta, Reading, Writing, tokens};
+use super::metrics::Metrics;
 use super::operations::Operations;
 use super::{ServeError, components};
 use crate::clock::Clock;
@@ -40,6 +41,8 @@ pub struct App {
     pub hosting: Hosting,
     /// Becomes true when the server stops.
     stopping: watch::Sender<bool>,
+    /// What is counted.
+    pub metrics: Metrics,
     /// Long work that goes on.
     pub operations: Operations,
     /// Held while versions and the store are changed together.
@@ -61,6 +64,7 @@ impl App {
         let hosting = Hosting::new(&settings, &data, load, Arc::clone(&clock));
         let room = usize::try_from(settings.requests_max).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         Ok(Self {
+            metrics: Metrics::default(),
             operations: Operations::default(),
             components: Mutex::new(()),
             auth: Auth::new(settings.failed_logins_per_minute),
@@ -119,6 +123,7 @@ impl App {
 
     /// The answer to a request without a right token: what it says, or that there were too many.
     pub fn failed_login(&self, from: IpAddr, otherwise: Problem) -> Problem {
+        self.metrics.failed_login();
         match self.auth.failed(from, self.now_ms()) {
             Ok(()) => otherwise,
             Err(seconds) => {

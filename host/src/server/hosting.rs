@@ -154,7 +154,9 @@ impl Hosting {
             components: query.runs.iter().map(|version| version.sha256.clone()).collect(),
             load: Arc::clone(&self.load),
             ingest: Arc::clone(&ingest),
-            changed: Box::new(move || drop(changed.send_replace(()))),
+            changed: Box::new(move || {
+                changed.send_replace(());
+            }),
         };
         let handle = self.supervisor.host(hosted, wanted(query.desired));
         let open = Arc::new(OpenQuery {

@@ -19,6 +19,7 @@ pub mod id;
 mod life;
 mod listen;
 pub mod meta;
+pub mod metrics;
 pub mod operations;
 pub mod routes;
 mod sweep;

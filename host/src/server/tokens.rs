@@ -1,8 +1,12 @@
 //! Making tokens: at the first start, offline, and for the routes.
 
-use super::auth::{Scope, Secret, TokenText};
-use super::id::Id;
+use std::path::Path;
+
+use super::auth::{Role, Scope, Secret, TokenText};
+use super::data::{DataError, DataFolder};
+use super::id::{Id, Name};
 use super::meta::tokens::{self as store, Token};
+use super::meta::{Meta, MetaError, tenants};
 use super::{App, ServeError};
 
 /// What a new token should be.
@@ -43,7 +47,7 @@ pub(super) fn first(app: &App) -> Result<Option<String>, ServeError> {
     if app.meta.read(|view| store::is_started(view))? {
         return Ok(None);
     }
-    let scope = Scope { role: super::auth::Role::PlatformAdmin, tenant: None, queries: Vec::new() };
+    let scope = Scope { role: Role::PlatformAdmin, tenant: None, queries: Vec::new() };
     let order = Order { description: "first token".to_owned(), scope, expires_ms: None, created_by: None };
     let (text, token) = draw(order, app.now_ms()).map_err(ServeError::System)?;
     app.data.write_first_token(&text.reveal())?;
@@ -52,4 +56,74 @@ pub(super) fn first(app: &App) -> Result<Option<String>, ServeError> {
         store::note_first_start(writing, token.created_ms)
     })?;
     Ok(Some(text.reveal()))
+}
+
+/// Why a token was not made offline.
+#[derive(Debug, thiserror::Error)]
+pub enum OfflineError {
+    /// The data folder.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The metadata.
+    #[error(transparent)]
+    Meta(#[from] MetaError),
+    /// The tenant does not exist.
+    #[error("there is no tenant {0}. Names of tenants are listed by: tidemill tenant list")]
+    TenantUnknown(String),
+    /// Role, tenant and queries do not go together.
+    #[error(
+        "the role {} wants {}. Give {}",
+        role.name(),
+        if *role == Role::PlatformAdmin { "no tenant" } else { "a tenant, and ingest and results, only those, queries" },
+        if *role == Role::PlatformAdmin { "no --tenant" } else { "--tenant, and --query where it wants some" }
+    )]
+    Scope {
+        /// The role.
+        role: Role,
+    },
+}
+
+impl OfflineError {
+    /// Its stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Data(error) => error.code(),
+            Self::Meta(error) => error.code(),
+            Self::TenantUnknown(_) => "TENANT_UNKNOWN",
+            Self::Scope { .. } => "TOKEN_SCOPE_INVALID",
+        }
+    }
+}
+
+/// Makes a token in a data folder that no server runs on: for who has lost the last one. `lifetime_ms`: None: it does not
+/// end.
+///
+/// # Errors
+/// A server runs on it; the tenant does not exist; the role wants another scope.
+pub fn create_offline(
+    root: &Path,
+    role: Role,
+    tenant: Option<&Name>,
+    queries: Vec<Name>,
+    lifetime_ms: Option<i64>,
+    now_ms: i64,
+) -> Result<TokenText, OfflineError> {
+    let data = DataFolder::open_existing(root)?;
+    let meta = Meta::open(&data.meta())?;
+    let tenant = match tenant {
+        Some(name) => {
+            let found = meta.read(|view| tenants::by_name(view, name.as_str()))?;
+            Some(found.ok_or_else(|| OfflineError::TenantUnknown(name.to_string()))?.id)
+        }
+        None => None,
+    };
+    let scope = Scope { role, tenant, queries };
+    if !scope.is_whole() {
+        return Err(OfflineError::Scope { role });
+    }
+    let expires_ms = lifetime_ms.map(|lifetime| now_ms.saturating_add(lifetime));
+    let order = Order { description: "made offline".to_owned(), scope, expires_ms, created_by: None };
+    let (text, token) = draw(order, now_ms).map_err(DataError::Disk)?;
+    meta.write(|writing| store::put(writing, &token))?;
+    Ok(text)
 }

@@ -15,6 +15,12 @@ pub enum DataError {
         /// The folder.
         root: PathBuf,
     },
+    /// There is no data folder.
+    #[error("there is no data folder in {}: no server has run on it. Is the path right?", root.display())]
+    NotFound {
+        /// The folder.
+        root: PathBuf,
+    },
     /// The folder holds something else.
     #[error(
         "{} is not empty and no data folder of a server (it has {found:?}); nothing was changed. Give an empty or a new \
@@ -61,6 +67,7 @@ impl DataError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::AlreadyRunning { .. } => "SERVER_ALREADY_RUNNING",
+            Self::NotFound { .. } => "DATA_NOT_FOUND",
             Self::NotEmpty { .. } => "DATA_NOT_EMPTY",
             Self::VersionUnsupported { .. } => "DATA_VERSION_UNSUPPORTED",
             Self::Damaged { .. } => "DATA_DAMAGED",

@@ -76,6 +76,17 @@ impl DataFolder {
         Ok(data)
     }
 
+    /// Takes a folder that a server has begun already.
+    ///
+    /// # Errors
+    /// As [`DataFolder::open`]; there is no such folder.
+    pub fn open_existing(root: &Path) -> Result<Self, DataError> {
+        if !root.join("format.json").exists() {
+            return Err(DataError::NotFound { root: root.to_owned() });
+        }
+        Self::open(root)
+    }
+
     /// Where it is.
     pub fn root(&self) -> &Path {
         &self.root

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::Problem;
 use super::body::discard;
+use crate::clock::Stopwatch;
 use crate::server::App;
 use crate::server::auth::{self, Access, Caller};
 use crate::server::meta::tenants::{self, Tenant};
@@ -18,6 +19,8 @@ use crate::server::meta::tenants::{self, Tenant};
 /// What the table of routes says about the route that a request is for.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
+    /// What the route is called.
+    pub operation: &'static str,
     /// Who may use it.
     pub access: Access,
     /// Bytes that a body may have.
@@ -28,20 +31,27 @@ pub struct Entry {
 pub async fn enter(
     State((app, entry)): State<(Arc<App>, Entry)>,
     parameters: RawPathParams,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
+    let watch = Stopwatch::start();
+    let answer = pass(&app, entry, parameters, request, next).await;
+    app.metrics.answered(entry.operation, answer.status().as_u16(), watch.elapsed());
+    answer
+}
+
+async fn pass(app: &Arc<App>, entry: Entry, parameters: RawPathParams, mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(entry);
     if entry.access != Access::Open {
         let named =
             |wanted: &str| parameters.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_owned());
         let visitor = Visitor {
-            peer: peer(&app, &request),
+            peer: peer(app, &request),
             token: bearer(request.headers()),
             tenant: named("tenant"),
             query: named("query"),
         };
-        match admit(&app, entry.access, visitor).await {
+        match admit(app, entry.access, visitor).await {
             Ok((caller, tenant)) => {
                 request.extensions_mut().insert(caller);
                 if let Some(tenant) = tenant {

@@ -71,6 +71,7 @@ pub const STATUS: &[(StatusCode, &[&str])] = &[
             "COMPONENT_STORE_FAILED",
             "DATA_DAMAGED",
             "DATA_NOT_EMPTY",
+            "DATA_NOT_FOUND",
             "DATA_UNUSABLE",
             "DATA_VERSION_UNSUPPORTED",
             "META_DAMAGED",

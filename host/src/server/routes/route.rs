@@ -140,7 +140,7 @@ impl Route {
             BodyMax::Bytes(bytes) => bytes,
             BodyMax::Upload => app.settings.upload_max_bytes,
         };
-        let entry = Entry { access: self.access, body_max };
+        let entry = Entry { operation: self.operation, access: self.access, body_max };
         let door = middleware::from_fn_with_state((Arc::clone(app), entry), enter);
         router.route(self.path, self.handler.route_layer(door))
     }
