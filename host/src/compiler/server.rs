@@ -290,3 +290,76 @@ fn clean(text: &str) -> String {
     };
     text.chars().map(plain).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// What comes of a child that does this with its socket once it has its order.
+    fn exchange(wall: Duration, child: impl FnOnce(UnixStream) + Send) -> Result<Option<Reply>, CompileError> {
+        let limits = CompileLimits { wall, ..CompileLimits::default() };
+        let task = Task { name: "upload", limits: &limits };
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (sender, receiver) = ipc::split(ours).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (_, mut orders) = ipc::split(theirs.try_clone().unwrap()).unwrap();
+                assert!(orders.receive().unwrap().is_some());
+                child(theirs);
+            });
+            let answered = task.exchange(&sender, receiver, &Order::Introduce, None);
+            answered.map(|answered| answered.map(|(reply, _)| reply))
+        })
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn say(socket: &UnixStream, bytes: &[u8], descriptor: Option<OwnedFd>) {
+        let (sender, _) = ipc::split(socket.try_clone().unwrap()).unwrap();
+        let descriptors: Vec<_> = descriptor.iter().map(AsFd::as_fd).collect();
+        sender.send(bytes, &descriptors).unwrap();
+    }
+
+    #[test]
+    fn a_child_that_trickles_is_stopped_when_its_time_is_up() {
+        let answered = exchange(Duration::from_millis(50), |mut socket| {
+            // One byte at a time of a frame that never ends, until nobody takes them any more.
+            let head = [1_000_000_u32.to_le_bytes(), [0; 4]].concat();
+            while head.iter().all(|byte| socket.write_all(&[*byte]).is_ok()) {
+                let _ = socket.write_all(&[0]);
+            }
+        });
+        assert_eq!(answered.unwrap_err().code(), "COMPILE_WALL_TIME");
+    }
+
+    #[test]
+    fn a_child_that_ends_without_an_answer_is_told_by_how_it_ended() {
+        assert!(exchange(LONG, drop).unwrap().is_none());
+        assert!(exchange(LONG, |mut socket| socket.write_all(&[1, 2, 3]).unwrap()).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_a_breach() {
+        let answered = exchange(LONG, |socket| say(&socket, b"\xff\xff", None));
+        assert_eq!(answered.unwrap_err().code(), "IPC_PROTOCOL_VIOLATED");
+    }
+
+    #[test]
+    fn native_code_that_the_child_could_still_change_is_a_breach() {
+        let open = OwnedFd::from(tempfile::tempfile().unwrap());
+        let reply = ipc::encode(&Reply::OutOfMemory).unwrap();
+        let answered = exchange(LONG, |socket| say(&socket, &reply, Some(open)));
+        assert_eq!(answered.unwrap_err().code(), "IPC_PROTOCOL_VIOLATED");
+    }
+
+    #[test]
+    fn what_a_child_says_cannot_pass_for_something_else() {
+        assert_eq!(clean_code("GUEST\n_TRAP \u{1b}[2J"), "GUEST_TRAP2J");
+        assert_eq!(clean("a\u{1b}[31m\nb"), "a\u{fffd}[31m\nb");
+        assert!(clean(&"é".repeat(TEXT_BYTES_MAX)).len() <= TEXT_BYTES_MAX);
+    }
+}
