@@ -153,11 +153,11 @@ impl ResultsReader {
         }
         match end.after.map(|position| self.look_up(position, segments)) {
             Some(Ok(place)) if place.segment > end.segment => Ok(place),
-            Some(Err(error)) if error.code() != "RESULTS_POSITION_UNKNOWN" => Err(error),
-            _ => {
+            None | Some(Ok(_) | Err(ResultsError::PositionUnknown { .. })) => {
                 let name = segment_name(next.segment);
                 Err(ResultsError::corrupt(&name, 0, "it does not go on where the one before it ends"))
             }
+            Some(Err(error)) => Err(error),
         }
     }
 
