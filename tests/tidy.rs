@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ingest", &["clock", "record", "disk", "log", "engine", "connect"]),
     ("compiler", &["clock", "record", "disk", "engine", "runtime", "ipc", "isolation"]),
     ("worker", &["clock", "record", "disk", "config", "engine", "runtime", "ingest", "results", "ipc", "isolation"]),
-    ("supervisor", &["clock", "disk", "config", "ingest", "ipc", "isolation"]),
+    ("supervisor", &["clock", "disk", "config", "ingest", "ipc", "isolation", "record"]),
     ("fuzzing", &["record", "log", "engine", "runtime", "connect", "ingest", "config", "ipc", "results", "compiler"]),
     ("project", &["engine", "runtime"]),
     ("client", &[]),

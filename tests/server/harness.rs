@@ -106,6 +106,16 @@ impl Server {
         &self.running.as_ref().unwrap().api
     }
 
+    /// Where the API is, if the server runs.
+    pub fn running_api(&self) -> Option<&str> {
+        self.running.as_ref().map(|running| running.api.as_str())
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.running.as_ref().unwrap().child.id()
+    }
+
     /// Where health and metrics are.
     pub fn admin(&self) -> &str {
         &self.running.as_ref().unwrap().admin
@@ -288,14 +298,36 @@ impl Client {
 
     /// Sends a request.
     pub fn send(&self, method: Method, path: &str, body: &[u8]) -> Answer {
+        self.attempt(method, path, body).unwrap()
+    }
+
+    /// Sends a request to a server that may go away meanwhile. None: it did.
+    pub fn try_send(&self, method: Method, path: &str, body: &[u8]) -> Option<Answer> {
+        self.attempt(method, path, body).ok()
+    }
+
+    fn attempt(&self, method: Method, path: &str, body: &[u8]) -> Result<Answer, ureq::Error> {
         let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.api));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        let mut answer = self.agent.run(request.body(body).unwrap()).unwrap();
-        let text = answer.body_mut().read_to_string().unwrap();
+        let mut answer = self.agent.run(request.body(body).unwrap())?;
+        let text = answer.body_mut().with_config().limit(64 << 20).read_to_string()?;
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Answer { status: answer.status().as_u16(), headers: answer.headers().clone(), text, body }
+        Ok(Answer { status: answer.status().as_u16(), headers: answer.headers().clone(), text, body })
+    }
+
+    /// Uploads a component as the next version of the processor at this path, and waits until it is ready or refused.
+    pub fn try_upload(&self, processor: &str, bytes: &[u8]) -> Answer {
+        let client = self.with("content-type", "application/wasm");
+        client.send(Method::POST, &format!("{processor}/versions?wait=60s"), bytes)
+    }
+
+    /// Uploads a component that the server takes.
+    pub fn upload(&self, processor: &str, bytes: &[u8]) -> Answer {
+        let answer = self.try_upload(processor, bytes);
+        assert!(matches!(answer.status, 200 | 201), "{answer:?}");
+        answer
     }
 }
 

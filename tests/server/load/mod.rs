@@ -106,7 +106,9 @@ fn set_up(server: &Server, scale: Scale) -> Vec<Place> {
     let mut places = Vec::new();
     for tenant in 0..scale.tenants {
         let name = format!("tenant-{tenant}");
-        let admin = server.tenant(&name);
+        server.tenant(&name);
+        let token = server.token(&name, &json!({ "role": "admin" }));
+        let admin = server.client(&token);
         let base = format!("/v1/tenants/{name}");
         admin.upload(&format!("{base}/processors/ledger"), &bytes);
         for query in 0..scale.queries {
@@ -122,7 +124,7 @@ fn set_up(server: &Server, scale: Scale) -> Vec<Place> {
             admin.post(&format!("{base}/queries"), &document).expect(201);
             let path = format!("{base}/queries/{name}");
             admin.post(&format!("{path}/start"), &json!({})).expect(200);
-            places.push(Place { path, token: admin.token().to_owned() });
+            places.push(Place { path, token: token.clone() });
         }
     }
     places

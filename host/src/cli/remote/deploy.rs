@@ -64,6 +64,10 @@ pub(in crate::cli) fn run(args: &DeployArgs, format: Format, environment: &Envir
             fields.insert("alias".to_owned(), json!(args.alias));
         }
     }
+    if let (Format::Text, Value::Object(fields)) = (format, &mut version) {
+        // What `tidemill inspect` shows better.
+        fields.remove("description");
+    }
     print_one(&version, format)?;
     Ok(0)
 }

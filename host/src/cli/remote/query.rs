@@ -96,11 +96,12 @@ pub(in crate::cli) fn run(args: &QueryArgs, format: Format, environment: &Enviro
             print_one(&made, format)?;
         }
         Action::List => {
-            print_list(
-                &remote.list(&remote.of_tenant(&["queries"])?)?,
-                &["name", "state", "processor", "reason"],
-                format,
-            )?;
+            let mut queries = remote.list(&remote.of_tenant(&["queries"])?)?;
+            if format == Format::Text {
+                queries.iter_mut().for_each(in_brief);
+            }
+            let columns = ["name", "state", "runs", "rows_ingested", "rows_processed", "reason"];
+            print_list(&queries, &columns, format)?;
         }
         Action::Get { name } => {
             print_one(&remote.ask(Method::GET, &remote.of_tenant(&["queries", name])?, Body::Empty)?.body, format)?;
@@ -118,4 +119,20 @@ pub(in crate::cli) fn run(args: &QueryArgs, format: Format, environment: &Enviro
         }
     }
     Ok(0)
+}
+
+/// What fits into a line: versions as they are written in a query, and the code of a reason.
+fn in_brief(query: &mut Value) {
+    let runs = query.get("runs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let text = |run: &Value, field: &str| run.get(field).map(|value| value.to_string().replace('"', ""));
+    let runs = runs.iter().filter_map(|run| Some(format!("{}@{}", text(run, "processor")?, text(run, "version")?)));
+    let brief = [
+        ("runs", Some(runs.collect::<Vec<_>>().join(" "))),
+        ("reason", query.get("reason").and_then(|reason| text(reason, "code"))),
+    ];
+    if let Value::Object(fields) = query {
+        for (name, value) in brief {
+            fields.insert(name.to_owned(), value.unwrap_or_default().into());
+        }
+    }
 }

@@ -58,6 +58,8 @@ impl DataFolder {
     /// # Errors
     /// Another server has it; it holds something else; it was written by a newer version; the disk says no.
     pub fn open(root: &Path) -> Result<Self, DataError> {
+        // Workers have another working directory.
+        let root = &std::path::absolute(root).map_err(DataError::Disk)?;
         create_dir_durably(&RealDisk, root).map_err(DataError::Disk)?;
         // Before anything is written, the lock included, the folder is known to be ours.
         let begun = format::check(root)?;

@@ -1,10 +1,12 @@
 //! Queries of tenants: made of uploaded processors, started and stopped, looked at.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, State};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use crate::config::hosted::{Ceilings, HostedQuery, ProcessorReference, Revision};
@@ -210,6 +212,9 @@ pub(super) async fn delete(State(app): State<Arc<App>>, tenant: Tenant, at: At) 
     Ok(Answer::nothing())
 }
 
+/// How long an answer waits for the state to change. Changing it may take longer: a batch is ended first.
+const HEARD: Duration = Duration::from_millis(200);
+
 pub(super) async fn start(State(app): State<Arc<App>>, tenant: Tenant, at: At) -> Result<Answer, Problem> {
     want(&app, &tenant, at, Desired::Running).await
 }
@@ -236,7 +241,10 @@ async fn want(app: &Arc<App>, tenant: &Tenant, at: At, desired: Desired) -> Resu
         })
         .await?;
     let open = app.hosting.get(&query.id)?;
+    let mut news = open.news();
     open.want(desired)?;
+    // What is answered shows that it was heard, unless nothing changes by it.
+    drop(timeout(HEARD, news.changed()).await);
     Answer::ok(&QueryView::of(query, &open))
 }
 
