@@ -44,7 +44,7 @@ pub fn draw(order: Order, now_ms: i64) -> std::io::Result<(TokenText, Token)> {
 /// The first platform admin's token, at the first start. It goes to its file before it holds, so that it is never lost: a
 /// crash in between makes another one.
 pub(super) fn first(app: &App) -> Result<Option<String>, ServeError> {
-    if app.meta.read(|view| store::is_started(view))? {
+    if app.meta.read(store::is_started)? {
         return Ok(None);
     }
     let scope = Scope { role: Role::PlatformAdmin, tenant: None, queries: Vec::new() };
