@@ -8,8 +8,8 @@ const USERS: Family<u32> = Family::new("tenant-users");
 /// The one record: the last that was given out.
 const LAST: Family<u32> = Family::new("last-tenant-user");
 
-/// Users begin above those that systems and containers give out.
-pub const FIRST: u32 = 0x4000_1000;
+/// Users begin above those that systems and containers give out, and below those of compilers.
+pub const FIRST: u32 = 0x7000_0000;
 
 /// The user of a tenant, given out now if it has none yet.
 ///
