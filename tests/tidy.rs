@@ -110,7 +110,7 @@ fn dangerous_crates_are_named_in_one_place_each() {
     let mut broken = Vec::new();
     for (path, text) in sources() {
         let name = path.strip_prefix(source_root()).unwrap().to_string_lossy().into_owned();
-        for (krate, places) in ONLY_IN.iter() {
+        for (krate, places) in ONLY_IN {
             let named = code_lines(&text)
                 .any(|line| line.contains(&format!("{krate}::")) || line.contains(&format!("use {krate}")));
             if named && name != "main.rs" && !places.iter().any(|place| name.starts_with(place)) {
