@@ -9,5 +9,6 @@ mod load;
 mod openapi;
 mod processors;
 mod queries;
+mod streams;
 mod tenants;
 mod walkthrough;

@@ -4,11 +4,14 @@ use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::body::HttpBody;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_stream::StreamExt;
 
 use super::Problem;
 use crate::server::App;
@@ -81,11 +84,7 @@ fn length(uri: &Uri) -> usize {
 pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let has_body = !request.body().is_end_stream();
     let mut answer = match pass(&app, &request) {
-        Ok(room) => {
-            let answer = next.run(request).await;
-            drop(room);
-            answer
-        }
+        Ok(room) => hold(next.run(request).await, room),
         Err(problem) => problem.into_response(),
     };
     // Whether all of the body was read is not known, so nobody should send another request behind it.
@@ -95,7 +94,20 @@ pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) ->
     dress(answer)
 }
 
-fn pass(app: &App, request: &Request) -> Result<tokio::sync::OwnedSemaphorePermit, Problem> {
+/// A stream that goes on and on takes its room as long as it does; what is whole gives it back at once.
+fn hold(answer: Response, room: OwnedSemaphorePermit) -> Response {
+    if answer.body().size_hint().exact().is_some() {
+        return answer;
+    }
+    answer.map(|body| {
+        Body::from_stream(body.into_data_stream().map(move |piece| {
+            let _held = &room;
+            piece
+        }))
+    })
+}
+
+fn pass(app: &App, request: &Request) -> Result<OwnedSemaphorePermit, Problem> {
     app.names.check(request)?;
     if length(request.uri()) > TARGET_MAX {
         return Err(Problem::new("QUERY_STRING_INVALID", format!("a path is at most {TARGET_MAX} bytes long")));
