@@ -6,7 +6,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::harness::Server;
-use crate::support::tidemill;
+use crate::support::{component, tidemill};
 
 /// A person with a home of their own.
 struct Person<'a> {
@@ -92,4 +92,32 @@ fn a_token_is_not_sent_to_another_server() {
     let person = Person::of(&server).logs_in("");
     let said = person.types("tenant list").env("TIDEMILL_SERVER", other.api()).output().unwrap();
     assert!(String::from_utf8(said.stderr).unwrap().contains("error[PROFILE_INVALID]"));
+}
+
+#[test]
+fn results_are_printed_to_their_end_behind_a_position_and_up_to_a_limit() {
+    let server = Server::start();
+    let person = Person::of(&server).logs_in("--tenant shop");
+    person.gets("tenant create shop");
+    person.gets(&format!("deploy {}", component("counter").display()));
+    let query = serde_json::json!({
+        "name": "visits", "processor": "counter@live", "input_schema": "key STRING, n BIGINT NOT NULL", "key": ["key"],
+    });
+    std::fs::write(person.home.path().join("visits.json"), query.to_string()).unwrap();
+    person.gets("query create visits.json");
+    let rows: String = (0..2_500).map(|n| format!("{{\"key\":\"k{n}\",\"n\":{n}}}\n")).collect();
+    std::fs::write(person.home.path().join("rows.jsonl"), rows).unwrap();
+
+    let sent = person.gets("ingest visits rows.jsonl");
+
+    assert_eq!(sent[0], serde_json::json!({ "rows": 2500, "requests": 3 }));
+    // Follows until all are there.
+    assert_eq!(person.gets("results visits --follow --limit 2500").len(), 2500);
+    assert_eq!(person.gets("results visits").len(), 2500, "more than a page");
+    assert_eq!(person.gets("results visits --limit 7").len(), 7);
+    let positions = String::from_utf8(person.types("results visits --positions").output().unwrap().stdout).unwrap();
+    let of_the_2400th = positions.lines().nth(2399).unwrap().split('\t').next().unwrap();
+    assert_eq!(person.gets(&format!("results visits --after {of_the_2400th}")).len(), 100);
+    person.is_refused("results visits --after 7-7-7", "RESULTS_POSITION_UNKNOWN");
+    person.is_refused("results nothing", "NOT_FOUND");
 }

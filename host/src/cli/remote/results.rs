@@ -76,17 +76,18 @@ fn pages(remote: &Remote, path: &str, printer: &mut Printer) -> anyhow::Result<(
     loop {
         let after = printer.after.as_deref().map(|after| format!("?after={}", escaped(after))).unwrap_or_default();
         let page = remote.ask(Method::GET, &format!("{path}{after}"), Body::Empty)?.body;
-        let rows = page.get("rows").and_then(Value::as_array).cloned().unwrap_or_default();
-        for row in &rows {
-            let position = row.get("position").and_then(Value::as_str).unwrap_or_default();
-            let text = row.get("row").map(Value::to_string).unwrap_or_default();
-            if printer.row(position, &text)?.is_break() {
+        for entry in page.get("entries").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default() {
+            let position = entry.get("position").and_then(Value::as_str).unwrap_or_default();
+            // An entry without a row is a rollback: what is told here is what there is.
+            let Some(row) = entry.get("row") else { continue };
+            if printer.row(position, &row.to_string())?.is_break() {
                 return Ok(());
             }
         }
-        if rows.is_empty() {
+        if page.get("end_reached").and_then(Value::as_bool).unwrap_or(true) {
             return Ok(());
         }
+        printer.after = page.get("next").and_then(Value::as_str).map(str::to_owned).or(printer.after.take());
     }
 }
 
