@@ -72,12 +72,7 @@ pub struct RecordStream {
 }
 
 impl RecordStream {
-    /// Of the next record.
-    pub fn next_sequence(&self) -> u64 {
-        self.next_sequence
-    }
-
-    /// Reads the next record. None: it is not there as a whole, or not yet, or it is damaged: see [`RecordStream::missing`].
+    /// Reads the next record. None: it is not there, or not as it was written; see [`RecordStream::missing`].
     ///
     /// # Errors
     /// `LOG_READ_FAILED`.

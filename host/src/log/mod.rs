@@ -2,7 +2,8 @@
 //!
 //! Its one job is to keep records in order, so that one whose append returned is read after any crash, whole, and one
 //! whose append did not is read whole or not at all. It stands in segments `log-<20 digits>.tlog` of one folder, read
-//! and written through [`crate::disk`]; the bytes are described in `format.rs`, opening in `recovery.rs`.
+//! and written through [`crate::disk`]; the bytes are described in `format.rs`, opening in `recovery.rs`. Another process
+//! reads it while it is written by `follow.rs`.
 //!
 //! Invariants:
 //! - One sync makes a group of records durable, and no byte of the next group is written before. So damage is told from

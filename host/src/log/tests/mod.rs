@@ -3,6 +3,7 @@
 mod behaviour;
 mod crash;
 mod damage;
+mod follow;
 mod versions;
 
 use std::path::Path;
