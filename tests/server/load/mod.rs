@@ -29,9 +29,10 @@ struct Scale {
 }
 
 impl Scale {
-    /// `TIDEMILL_LOAD="tenants queries seconds kills requests-per-second"`, else little.
+    /// `TIDEMILL_LOAD="tenants queries seconds kills requests-per-second"`, else a minute of little; `make server-load` is
+    /// ten minutes of much.
     fn wanted() -> Self {
-        let text = std::env::var("TIDEMILL_LOAD").unwrap_or_else(|_| "3 2 15 6 10".to_owned());
+        let text = std::env::var("TIDEMILL_LOAD").unwrap_or_else(|_| "3 2 60 10 10".to_owned());
         let numbers: Vec<f64> = text.split_whitespace().map(|number| number.parse().unwrap()).collect();
         let [tenants, queries, seconds, kills, requests_per_s] = numbers[..] else { panic!("five numbers: {text}") };
         Self {
