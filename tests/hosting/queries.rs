@@ -3,7 +3,7 @@
 use serde_json::json;
 use tidemill_host::ingest::IngestSettings;
 use tidemill_host::isolation::Layer;
-use tidemill_host::supervisor::{State, Wanted};
+use tidemill_host::supervisor::{Settings, State, Wanted};
 
 use super::place::{Place, counter, hasty, impatient, script, step};
 
@@ -170,4 +170,17 @@ fn rows_that_no_kept_batch_needs_are_removed() {
     assert!(status.input.needed <= status.input.consumed - 4, "{:?}", status.input);
     assert!(query.ingest.first_row() <= status.input.needed);
     assert_eq!(query.emitted().last().unwrap().1["count"], 30);
+}
+
+#[test]
+fn more_queries_than_a_worker_may_load_take_turns() {
+    let place = Place::with(Settings { loaded_max: 2, ..Settings::default() });
+    let queries: Vec<_> = (0..7).map(|number| place.run(&format!("q{number}"), &counter(), "counter")).collect();
+
+    for round in 1..=2 {
+        queries.iter().for_each(|query| query.ingest(&[json!({"key": "a", "n": round})]));
+        for query in &queries {
+            assert_eq!(query.results().last().unwrap()["count"], round);
+        }
+    }
 }

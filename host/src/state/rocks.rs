@@ -104,8 +104,13 @@ impl RocksStore {
             .map(|family| Ok(ColumnFamilyDescriptor::new(family.name(), family_options(*family, &cache, settings)?)))
             .collect::<Result<Vec<_>, Error>>()
             .map_err(|error| fault(dir, "opening", &error))?;
-        // RocksDB insists on a family of its own, which stays empty.
-        let default = ColumnFamilyDescriptor::new("default", Options::default());
+        // RocksDB insists on a family of its own, which stays empty. Left to itself it would map memory for a cache of its
+        // own, for every store anew.
+        let mut blocks = BlockBasedOptions::default();
+        blocks.set_block_cache(&cache);
+        let mut unused = Options::default();
+        unused.set_block_based_table_factory(&blocks);
+        let default = ColumnFamilyDescriptor::new("default", unused);
         let db = DB::open_cf_descriptors(&options, dir, families.into_iter().chain([default]))
             .map_err(|error| fault(dir, "opening", &error))?;
         let store = Self { db, path: dir.to_owned(), cache, statistics: options, measured: AtomicBool::new(false) };

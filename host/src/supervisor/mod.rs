@@ -44,6 +44,8 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// What a worker may use up.
     pub limits: Limits,
+    /// Queries that a worker has loaded at the same time. Others wait until one of them has nothing to do.
+    pub loaded_max: usize,
     /// A query that has nothing to do for so long is unloaded.
     pub unload_after: Duration,
     /// How a failed query is tried again.
@@ -62,6 +64,7 @@ impl Default for Settings {
                 threads: Some(512),
                 ..Limits::default()
             },
+            loaded_max: 64,
             unload_after: Duration::from_secs(10),
             retry: Retry::default(),
         }

@@ -56,6 +56,9 @@ const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(30);
 const WORKER_RETRY: Retry =
     Retry { attempts: u32::MAX, pause: Duration::from_millis(200), pause_max: Duration::from_secs(30) };
 
+/// Queries that take turns in a worker leave it when they have had nothing to do for so long.
+const TAKING_TURNS: Duration = Duration::from_millis(100);
+
 /// A worker that lived so long has not died because it was started.
 const SETTLED: Duration = Duration::from_secs(60);
 
@@ -141,10 +144,27 @@ impl Tenant {
 
     /// How long nothing is to be done, if nothing happens.
     fn rest(&self) -> Duration {
+        if self.is_full() {
+            // What is due waits for a query to be closed, of which the worker tells.
+            return LOOK_AT_THE_CLOCK;
+        }
         let due_ms = self.queries.values().filter_map(Managed::due_ms).min();
         let Some(due_ms) = due_ms else { return LOOK_AT_THE_CLOCK };
         let wait_ms = due_ms.max(self.not_before_ms).saturating_sub(self.now_ms());
         Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0)).min(LOOK_AT_THE_CLOCK)
+    }
+
+    /// Whether the worker has as many queries as it may.
+    fn is_full(&self) -> bool {
+        self.queries.values().filter(|query| query.is_loaded()).count() >= self.settings.loaded_max
+    }
+
+    /// How long a query with nothing to do stays loaded: not long where there are more queries than there is room for.
+    fn unload_after(&self) -> Duration {
+        match self.queries.len() > self.settings.loaded_max {
+            true => self.settings.unload_after.min(TAKING_TURNS),
+            false => self.settings.unload_after,
+        }
     }
 
     fn now_ms(&self) -> i64 {
@@ -218,8 +238,9 @@ impl Tenant {
         let now_ms = self.now_ms();
         let ids: Vec<_> = self.queries.keys().cloned().collect();
         for id in ids {
+            let has_room = !self.is_full();
             let Some(query) = self.queries.get_mut(&id) else { continue };
-            let may_open = self.worker.is_some() || self.not_before_ms <= now_ms;
+            let may_open = has_room && (self.worker.is_some() || self.not_before_ms <= now_ms);
             if !may_open && !query.is_loaded() {
                 continue;
             }
@@ -240,6 +261,7 @@ impl Tenant {
         if self.worker.is_none() && !self.start_worker() {
             return;
         }
+        let unload_after = self.unload_after();
         let Some(query) = self.queries.get_mut(id) else { return };
         let hosted = &query.hosted;
         let mut components = BTreeMap::new();
@@ -254,7 +276,7 @@ impl Tenant {
             document: hosted.document.clone(),
             components: hosted.components.clone(),
             end: hosted.ingest.end(),
-            unload_after_ms: u64::try_from(self.settings.unload_after.as_millis()).unwrap_or(u64::MAX),
+            unload_after_ms: u64::try_from(unload_after.as_millis()).unwrap_or(u64::MAX),
         };
         let components: Vec<_> = components.into_iter().collect();
         let said = self.worker.as_ref().map(|(worker, _)| worker.open(open, &components));
