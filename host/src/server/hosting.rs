@@ -25,6 +25,7 @@ use crate::config::hosted::HostedQuery;
 use crate::disk::RealDisk;
 use crate::ingest::{IngestLog, IngestSettings};
 use crate::ipc::worker::QueryFolders;
+use crate::isolation::Limits;
 use crate::record::Schema;
 use crate::results::{ResultsReader, open_folder};
 use crate::supervisor::{
@@ -71,10 +72,13 @@ pub struct OpenQuery {
 impl Hosting {
     /// Hosts nothing yet. `load` gives the components of queries with their native code.
     pub fn new(settings: &Settings, data: &DataFolder, load: Arc<LoadComponent>, clock: Arc<dyn Clock>) -> Self {
+        let usual = supervisor::Settings::default();
         let workers = supervisor::Settings {
             sandbox: settings.sandbox.into(),
+            limits: Limits { data_bytes: Some(settings.worker_memory_bytes), ..usual.limits },
+            loaded_max: settings.worker_queries_max,
             unload_after: settings.unload_after,
-            ..supervisor::Settings::default()
+            ..usual
         };
         Self {
             supervisor: Supervisor::new(workers, Arc::clone(&clock)),

@@ -53,18 +53,19 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// A worker for some dozen loaded queries of a few threads each.
+    /// A worker with room for as many queries as it may load, each with the memory that its processor may have, compiled
+    /// code of Python or JavaScript, and some 40 MB for its store and threads.
     fn default() -> Self {
         Self {
             executable: PathBuf::from("/proc/self/exe"),
             sandbox: Sandbox::Require,
             limits: Limits {
-                data_bytes: Some(2 << 30),
+                data_bytes: Some(4 << 30),
                 open_files: Some(4_096),
                 threads: Some(512),
                 ..Limits::default()
             },
-            loaded_max: 64,
+            loaded_max: 16,
             unload_after: Duration::from_secs(10),
             retry: Retry::default(),
         }

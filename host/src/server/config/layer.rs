@@ -26,6 +26,8 @@ pub struct Layer {
     pub compilers: Option<usize>,
     pub backlog_max_bytes: Option<u64>,
     pub results_max_bytes: Option<u64>,
+    pub worker_queries_max: Option<usize>,
+    pub worker_memory_bytes: Option<u64>,
     #[serde(deserialize_with = "duration::said")]
     pub unload_after: Option<Duration>,
     pub failed_logins_per_minute: Option<u32>,
@@ -86,6 +88,8 @@ impl Layer {
             compilers: self.compilers.or(below.compilers),
             backlog_max_bytes: self.backlog_max_bytes.or(below.backlog_max_bytes),
             results_max_bytes: self.results_max_bytes.or(below.results_max_bytes),
+            worker_queries_max: self.worker_queries_max.or(below.worker_queries_max),
+            worker_memory_bytes: self.worker_memory_bytes.or(below.worker_memory_bytes),
             unload_after: self.unload_after.or(below.unload_after),
             failed_logins_per_minute: self.failed_logins_per_minute.or(below.failed_logins_per_minute),
             requests_max: self.requests_max.or(below.requests_max),

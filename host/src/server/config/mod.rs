@@ -39,6 +39,10 @@ pub struct Settings {
     pub backlog_max_bytes: u64,
     /// Bytes of a query's results from which on it rests until some are trimmed.
     pub results_max_bytes: u64,
+    /// Queries that a tenant's worker has loaded at the same time; others take turns with them.
+    pub worker_queries_max: usize,
+    /// Bytes of memory that a tenant's worker may have.
+    pub worker_memory_bytes: u64,
     /// A query that has nothing to do for so long is unloaded.
     #[serde(with = "layer::duration")]
     pub unload_after: Duration,
@@ -129,6 +133,8 @@ impl Settings {
             compilers: said.compilers.unwrap_or(1).max(1),
             backlog_max_bytes: said.backlog_max_bytes.unwrap_or(1 << 30),
             results_max_bytes: said.results_max_bytes.unwrap_or(1 << 30),
+            worker_queries_max: said.worker_queries_max.unwrap_or(16).max(1),
+            worker_memory_bytes: said.worker_memory_bytes.unwrap_or(4 << 30),
             unload_after: said.unload_after.unwrap_or(Duration::from_secs(10)),
             failed_logins_per_minute: said.failed_logins_per_minute.unwrap_or(30),
             requests_max: said.requests_max.unwrap_or(1024),
