@@ -16,6 +16,7 @@ mod bad_input;
 mod cli;
 mod conformance;
 mod copies;
+mod dead_letters;
 mod docs;
 mod durability;
 mod event_time;

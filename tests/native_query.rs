@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tidemill_host::clock::{Clock, ManualClock};
 use tidemill_host::connect::memory::{MemoryRows, MemorySink, MemorySource, MemoryTable};
-use tidemill_host::connect::{DirectorySink, Encoding, FileFormat, FileSource, Format, TextFormat, open_quarantine};
+use tidemill_host::connect::{DirectorySink, Encoding, FileFormat, FileSource, Format, TextFormat, open_aside};
 use tidemill_host::disk::{Disk, RealDisk};
 use tidemill_host::engine::error::QueryError;
 use tidemill_host::engine::operator::{OutputMode, TimeMode};
@@ -15,7 +15,8 @@ use tidemill_host::engine::output::OutputLimits;
 use tidemill_host::engine::progress::Progress;
 use tidemill_host::engine::query::{Parts, Query, Step, StepParts, StoreKind};
 use tidemill_host::engine::settings::{
-    BadRows, InputSettings, QuerySettings, Retention, StepSettings, Trigger, WatermarkPolicy, WatermarkSettings,
+    BadRows, InputSettings, PoisonPolicy, QuerySettings, Retention, StepSettings, Trigger, WatermarkPolicy,
+    WatermarkSettings,
 };
 use tidemill_host::engine::sink::Sink;
 use tidemill_host::engine::source::{ReadLimits, Source};
@@ -37,6 +38,7 @@ pub fn settings() -> QuerySettings {
         key_groups: 16,
         read: ReadLimits { files_max: None, rows_max: 4, bytes_max: u64::MAX },
         bad_rows: BadRows::Fail,
+        poison: PoisonPolicy::default(),
         seed: Some(7),
         min_batch_interval_ms: 0,
         ttl_sweep_ms: 60_000,
@@ -98,6 +100,7 @@ pub fn parts(operator: Tally, inputs: Vec<Box<dyn Source>>, sink: Box<dyn Sink>,
         inputs,
         sink,
         quarantine: None,
+        dead_letters: None,
         clock: Arc::new(ManualClock::at(1_000)),
         disk: Arc::new(RealDisk),
         checkpoint: checkpoint.to_owned(),
@@ -136,7 +139,7 @@ impl FileQuery {
         // Sources after the first read folders of their names beside it.
         let later = self.settings.sources.iter().skip(1).map(|of| source(&self.input.with_file_name(&of.name)));
         let inputs = std::iter::once(source(&self.input)).chain(later).collect();
-        let quarantine = || open_quarantine(&self.bad_rows, Arc::clone(disk)).unwrap();
+        let quarantine = || open_aside(&self.bad_rows, Arc::clone(disk)).unwrap();
         Query::open(
             self.settings.clone(),
             Parts {

@@ -55,9 +55,9 @@ fn a_crash_at_any_named_point_is_as_if_it_had_not_been() {
     assert_eq!(hit.into_inner().unwrap(), points, "points that something crashed at");
 }
 
-/// Those that a run comes to; those of a rollback are for its own tests.
+/// Those that a run comes to; those of a rollback and of a search for poison are for their own tests.
 fn run_points() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    POINTS.iter().filter(|(point, _)| !point.starts_with("rollback."))
+    POINTS.iter().filter(|(point, _)| !point.starts_with("rollback.") && !point.starts_with("poison."))
 }
 
 /// Random kills, unless `TIDEMILL_KILLS` says otherwise.

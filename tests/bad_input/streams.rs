@@ -40,7 +40,7 @@ fn a_summary_and_an_error_can_be_read_by_programs() {
     let query = Counter::over(&[("1.jsonl", &format!("{A}{A}{B}"))]);
     let summary = query.summary([]);
     let expected = json!({
-        "batches": 1, "lastBatch": 0, "rowsIn": 3, "rowsOut": 2, "rowsLate": 0, "rowsRejected": 0, "stateRows": 6,
+        "batches": 1, "lastBatch": 0, "rowsIn": 3, "rowsOut": 2, "rowsLate": 0, "rowsRejected": 0, "deadLetters": 0, "stateRows": 6,
         "watermarkMs": 0
     });
     for (name, value) in expected.as_object().unwrap() {

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::output::{Coded, note};
 use crate::clock::{Clock, ScriptedClock, SystemClock};
 use crate::config::{self, Environment, QueryConfig, SourceConfig, StepConfig};
-use crate::connect::{SourceSettings, gone_since, open_initial_state, open_quarantine, open_sink, open_source};
+use crate::connect::{SourceSettings, gone_since, open_aside, open_initial_state, open_sink, open_source};
 use crate::disk::RealDisk;
 use crate::engine::commit::SourceRole;
 use crate::engine::operator::{Operator, OperatorError};
@@ -50,7 +50,9 @@ pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Envi
     let disk = Arc::new(RealDisk);
     let sink_failed = |error: crate::engine::sink::SinkError| Coded::wrap(error.code, error);
     let sink = open_sink(&config.sink, Arc::clone(&disk) as _, Box::new(std::io::stdout())).map_err(sink_failed)?;
-    let quarantine = config.quarantine.as_ref().map(|to| open_quarantine(&to.path, Arc::clone(&disk) as _));
+    let aside = |path: &Path| open_aside(path, Arc::clone(&disk) as _).map_err(sink_failed);
+    let quarantine = config.quarantine.as_ref().map(|to| aside(&to.path)).transpose()?;
+    let dead_letters = config.dead_letters.as_ref().map(|to| aside(&to.path)).transpose()?;
     let clock: Arc<dyn Clock> = match &config.query.clock {
         None => Arc::new(SystemClock),
         Some(path) => {
@@ -61,7 +63,8 @@ pub(super) fn query(config: &QueryConfig, lifetime: Lifetime, environment: &Envi
         steps,
         inputs,
         sink,
-        quarantine: quarantine.transpose().map_err(sink_failed)?,
+        quarantine,
+        dead_letters,
         clock,
         disk,
         checkpoint,

@@ -29,6 +29,7 @@ pub(super) struct ProgressLine {
     emitted: u64,
     late: u64,
     rejected: u64,
+    dead_letters: u64,
 }
 
 impl ProgressLine {
@@ -64,6 +65,7 @@ impl ProgressLine {
             emitted: 0,
             late: 0,
             rejected: 0,
+            dead_letters: 0,
         })
     }
 
@@ -74,6 +76,7 @@ impl ProgressLine {
         self.emitted += progress.sink.num_output_rows;
         self.late += progress.state_operators.iter().map(|step| step.num_rows_dropped_by_watermark).sum::<u64>();
         self.rejected += progress.sources.iter().map(|source| source.num_rejected_rows).sum::<u64>();
+        self.dead_letters += progress.state_operators.iter().map(|step| step.num_dead_letters).sum::<u64>();
         if let (Some(file), Ok(json)) = (&mut self.file, serde_json::to_string(progress)) {
             drop(writeln!(file, "{json}"));
         }
@@ -96,13 +99,14 @@ impl ProgressLine {
         self.bar.finish_and_clear();
         if self.terminal {
             note(&format!(
-                "{}: {} batch(es), {} rows in, {} out, {} late, {} rejected, {} state rows, {:.1} s.",
+                "{}: {} batch(es), {} rows in, {} out, {} late, {} rejected, {} dead letters, {} state rows, {:.1} s.",
                 if interrupted { "Stopped" } else { "Done" },
                 self.batches,
                 self.rows,
                 self.emitted,
                 self.late,
                 self.rejected,
+                self.dead_letters,
                 head.state_rows(),
                 self.watch.elapsed().as_secs_f64(),
             ));
@@ -118,6 +122,7 @@ impl ProgressLine {
             "rowsOut": self.emitted,
             "rowsLate": self.late,
             "rowsRejected": self.rejected,
+            "deadLetters": self.dead_letters,
             "stateRows": head.state_rows(),
             "watermarkMs": head.watermark.last_ms(),
         });

@@ -50,6 +50,20 @@ pub(super) struct QueryArgs {
     #[arg(long, value_name = "DIR", help_heading = "Input")]
     quarantine: Option<String>,
 
+    /// What becomes of rows and timers at which the processor fails each time: fail (the batch fails) or dead-letter (they
+    /// are put aside).
+    #[arg(long, value_name = "POLICY", help_heading = "Query")]
+    on_poison: Option<String>,
+
+    /// What becomes of later rows of their keys: continue (they are processed) or hold (they are dead letters too, until a
+    /// start with continue).
+    #[arg(long, value_name = "POLICY", help_heading = "Query")]
+    after_poison: Option<String>,
+
+    /// Directory for dead letters.
+    #[arg(long, value_name = "DIR", help_heading = "Query")]
+    dead_letters: Option<String>,
+
     /// Columns that rows are grouped by.
     #[arg(short, long, value_name = "COLUMN,…", value_delimiter = ',', help_heading = "Query")]
     key: Vec<String>,
@@ -151,6 +165,9 @@ impl QueryArgs {
             ("initial_state.schema", text(&self.initial_state_schema)),
             ("quarantine.path", text(&self.quarantine)),
             ("query.bad_rows", text(&self.bad_rows)),
+            ("dead_letters.path", text(&self.dead_letters)),
+            ("query.on_poison", text(&self.on_poison)),
+            ("query.after_poison", text(&self.after_poison)),
             ("query.time_mode", text(&self.time_mode)),
             ("query.output_mode", text(&self.output_mode)),
             ("query.trigger", text(&self.trigger)),

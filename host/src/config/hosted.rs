@@ -31,7 +31,8 @@ use super::tables::{
 use crate::engine::operator::{OutputMode, TimeMode};
 use crate::engine::output::OutputLimits;
 use crate::engine::settings::{
-    BadRows, InputSettings, ONLY_SOURCE, ONLY_STEP, QuerySettings, Retention, StepSettings, Trigger, WatermarkPolicy,
+    BadRows, InputSettings, ONLY_SOURCE, ONLY_STEP, PoisonPolicy, QuerySettings, Retention, StepSettings, Trigger,
+    WatermarkPolicy,
 };
 use crate::engine::source::ReadLimits;
 use crate::record::Schema;
@@ -197,6 +198,7 @@ impl HostedQuery {
             },
             // Rows were checked against the schema when they were ingested: one that does not fit is damage.
             bad_rows: BadRows::Fail,
+            poison: PoisonPolicy::default(),
             seed: self.seed,
             min_batch_interval_ms: millis(self.min_batch_interval),
             ttl_sweep_ms: millis(self.ttl_sweep),

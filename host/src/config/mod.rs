@@ -17,11 +17,15 @@ use serde::Deserialize;
 
 use crate::connect::{SinkSettings, SourceSettings};
 use crate::engine::output::OutputLimits;
-use crate::engine::settings::{InputSettings, ONLY_SOURCE, ONLY_STEP, QuerySettings, Retention, StepSettings};
+use crate::engine::settings::{
+    InputSettings, ONLY_SOURCE, ONLY_STEP, PoisonPolicy, QuerySettings, Retention, StepSettings,
+};
 use crate::engine::source::ReadLimits;
 pub use environment::Environment;
 use overlay::{drop_empty_paths, inherit_limits, name_list_of_sources, not_said, overlay, resolve_paths};
-use tables::{LimitsTable, ProcessorConfig, QuarantineConfig, QueryTable, RetentionTable, SourceTable};
+use tables::{
+    DeadLettersConfig, LimitsTable, ProcessorConfig, QuarantineConfig, QueryTable, RetentionTable, SourceTable,
+};
 pub use tables::{SourceConfig, StepConfig};
 use tables::{millis, output_mode_append, time_mode_none};
 
@@ -47,6 +51,8 @@ struct QueryFile {
     sink: SinkSettings,
     /// Where malformed rows go, with `bad_rows = "quarantine"`.
     quarantine: Option<QuarantineConfig>,
+    /// Where rows and timers go at which a processor fails, with `on_poison = "dead-letter"`.
+    dead_letters: Option<DeadLettersConfig>,
     /// How the query runs.
     query: QueryTable,
     /// How much it may use.
@@ -68,6 +74,8 @@ pub struct QueryConfig {
     pub sink: SinkSettings,
     /// Where malformed rows go, with `bad_rows = "quarantine"`.
     pub quarantine: Option<QuarantineConfig>,
+    /// Where rows and timers go at which a processor fails, with `on_poison = "dead-letter"`.
+    pub dead_letters: Option<DeadLettersConfig>,
     /// How the query runs.
     pub query: QueryTable,
     /// How much it may read.
@@ -146,8 +154,8 @@ impl QueryConfig {
             let missing = if error.message().starts_with("missing field") { not_said(&table) } else { None };
             missing.unwrap_or_else(|| malformed(file, &error))
         })?;
-        let QueryFile { processor, step, source, sources, initial_state, sink, quarantine, query, limits, retention } =
-            read;
+        let QueryFile { processor, step, source, sources, initial_state, query, limits, .. } = read;
+        let QueryFile { sink, quarantine, dead_letters, retention, .. } = read;
         let steps = if step.is_empty() {
             let (Some(ProcessorConfig { component, parameters }), Some(key)) = (processor, query.key.clone()) else {
                 return Err(not_said(&table).unwrap_or_else(|| malformed(file, &"the query has no step")));
@@ -182,7 +190,7 @@ impl QueryConfig {
         if sources.iter().filter(|source| source.at.stdin).count() > 1 {
             return Err(malformed(file, &"standard input can be one source only"));
         }
-        Ok(Self { steps, sources, sink, quarantine, query, limits, retention })
+        Ok(Self { steps, sources, sink, quarantine, dead_letters, query, limits, retention })
     }
 
     /// What the engine needs to know of it.
@@ -204,6 +212,11 @@ impl QueryConfig {
                 bytes_max: self.limits.bytes_per_batch.max(1),
             },
             bad_rows: query.bad_rows,
+            poison: PoisonPolicy {
+                on_poison: query.on_poison,
+                after_poison: query.after_poison,
+                limits: self.limits.poison,
+            },
             seed: query.seed,
             min_batch_interval_ms: millis(query.min_batch_interval),
             ttl_sweep_ms: millis(query.ttl_sweep),

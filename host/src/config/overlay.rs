@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::ConfigError;
 
 /// Settings that hold paths, as (table, key). The table may be a list of tables.
-const PATHS: [(&str, &str); 9] = [
+const PATHS: [(&str, &str); 10] = [
     ("processor", "component"),
     ("step", "component"),
     ("source", "path"),
@@ -16,6 +16,7 @@ const PATHS: [(&str, &str); 9] = [
     ("step.initial_state", "path"),
     ("sink", "path"),
     ("quarantine", "path"),
+    ("dead_letters", "path"),
     ("query", "checkpoint"),
     ("query", "clock"),
 ];

@@ -8,7 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::connect::{Format, SourceSettings};
 use crate::engine::operator::{OutputMode, TimeMode};
-use crate::engine::settings::{BadRows, Retention, Trigger, WatermarkPolicy, WatermarkSettings};
+use crate::engine::settings::{
+    AfterPoison, BadRows, OnPoison, PoisonLimits, Retention, Trigger, WatermarkPolicy, WatermarkSettings,
+};
 use crate::record::Schema;
 use crate::runtime::{Limits as SandboxLimits, Metering};
 use crate::state::StateLimits;
@@ -107,6 +109,14 @@ pub struct QuarantineConfig {
     pub path: PathBuf,
 }
 
+/// `[dead_letters]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeadLettersConfig {
+    /// A directory of JSON Lines files, one per batch that has dead letters.
+    pub path: PathBuf,
+}
+
 /// `[query]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -142,6 +152,12 @@ pub struct QueryTable {
     /// What becomes of malformed rows.
     #[serde(default = "bad_rows_fail")]
     pub bad_rows: BadRows,
+    /// What becomes of rows and timers at which a processor fails each time: `fail` or `dead-letter`.
+    #[serde(default)]
+    pub on_poison: OnPoison,
+    /// What becomes of later rows of their keys: `continue` or `hold`.
+    #[serde(default)]
+    pub after_poison: AfterPoison,
     /// Seed of everything random, for a new checkpoint.
     pub seed: Option<u64>,
     /// A file with the time of each batch, one per line: milliseconds since the epoch or RFC 3339.
@@ -261,6 +277,8 @@ pub struct LimitsTable {
     pub rows_per_batch: u64,
     /// Bytes read in a batch, decompressed.
     pub bytes_per_batch: u64,
+    /// The search for rows and timers at which a processor fails.
+    pub poison: PoisonLimits,
     // Those of each step, which [`StepLimits`] has; here they are known, so that they may be written here.
     output_rows: Option<u64>,
     output_bytes: Option<u64>,
@@ -275,6 +293,7 @@ impl Default for LimitsTable {
             files_per_batch: None,
             rows_per_batch: 1_000_000,
             bytes_per_batch: 256 << 20,
+            poison: PoisonLimits::default(),
             output_rows: None,
             output_bytes: None,
             state: None,

@@ -112,11 +112,11 @@ pub fn open_sink(
     Err(WriteError::Setting { setting, reason }.into())
 }
 
-/// The sink for rejected rows: JSON Lines in a directory of their own.
+/// The sink for malformed rows, or for dead letters: JSON Lines in a directory of their own.
 ///
 /// # Errors
 /// A path that cannot be made absolute.
-pub fn open_quarantine(path: &Path, disk: Arc<dyn Disk>) -> Result<Box<dyn Sink>, SinkError> {
+pub fn open_aside(path: &Path, disk: Arc<dyn Disk>) -> Result<Box<dyn Sink>, SinkError> {
     let encoding = Encoding::Text(TextFormat::JsonLines);
     Ok(Box::new(DirectorySink::new(disk, path, Format::Jsonl, encoding)?))
 }

@@ -7,18 +7,20 @@
 use arrow_array::RecordBatch;
 
 use super::commit::{BatchKind, COMMIT_FORMAT, Commit, CommitHeader, SinkCommit, SinkRole, SourceCommit, StepCommit};
+use super::dead_letters::{self, DeadLetter, StepLetters, skipped};
 use super::error::QueryError;
 use super::faults;
 use super::handover::{HandedOver, hand_over};
 use super::metrics::Counted;
 use super::pipeline::{BatchWork, Runs, Share};
 use super::plan::{self, Next, Plan};
+use super::poison;
 use super::progress::{self, Durations};
 use super::publish;
 use super::quarantine;
-use super::query::{Query, RunningStep, SourceOf, Step, bookkeeping_prefix};
+use super::query::{Outlet, Query, RunningStep, SourceOf, Step, bookkeeping_prefix};
 use super::route::Routed;
-use super::settings::BadRows;
+use super::settings::{BadRows, OnPoison, PoisonPolicy};
 use super::source::RejectedRow;
 use super::stage::{StagedOutput, stage_output, stage_rows};
 use super::step_done::StepDone;
@@ -49,7 +51,8 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
         };
         let (routed, route_ms) = timed(|| route(query, &plan, step, &rows, &horizons_us))?;
         in_future += routed.in_future;
-        let (mut ran, process_ms) = timed(|| process(query, &plan, step, &rows, routed))?;
+        let letters_before = letters(&done).map(|letters| letters.len() as u64).sum();
+        let (mut ran, process_ms) = timed(|| process(query, &plan, step, &rows, routed, letters_before))?;
         handed = hand_on(query, &mut plan, number, &mut ran)?;
         done.push(ran);
         (durations.route, durations.process) = (durations.route + route_ms, durations.process + process_ms);
@@ -59,6 +62,7 @@ pub(super) fn run(query: &mut Query) -> Result<Step, QueryError> {
 
     let (staged, stage_ms) = timed(|| stage(query, &plan, &mut done))?;
 
+    hold(query, &plan, &done);
     let (commit, counted) = record(query, &mut plan, done, staged);
     query.committing = true;
     let (at, commit_ms) = timed(|| append(query, &commit))?;
@@ -138,8 +142,12 @@ fn process(
     step: &RunningStep,
     rows: &[RecordBatch],
     mut routed: Routed,
+    letters_before: u64,
 ) -> Result<StepDone, QueryError> {
-    let RunningStep { pipeline, due, .. } = step;
+    let RunningStep { pipeline, due, held, .. } = step;
+    let mut letters = held.rows(&routed);
+    let held = skipped(&letters).rows;
+    routed.leave_out(&held);
     let (rows_in, late) = (routed.rows(), routed.late);
     let event_time_max_us = std::mem::take(&mut routed.event_time_max_us);
     let threshold_ms = match plan.kind {
@@ -158,13 +166,64 @@ fn process(
         } else {
             None
         };
-        runs.map(|runs| Share { key_groups: key_groups.clone(), rows, runs })
+        runs.map(|runs| Share { key_groups: key_groups.clone(), rows, runs, skipped_timers: Vec::new() })
     });
-    let shares = shares.flatten().collect();
-    let workers = pipeline
-        .process(&query.store, due, &work(query, plan), rows, shares)
-        .map_err(|error| query.settings.in_step(&pipeline.settings.name, error))?;
-    Ok(StepDone { rows_in, late, event_time_max_us, ..StepDone::of(workers) })
+    let (shares, work) = (shares.flatten().collect(), work(query, plan));
+    let PoisonPolicy { on_poison, after_poison, limits } = query.settings.poison;
+    let done = match on_poison {
+        OnPoison::Fail => pipeline.process(&query.store, due, &work, rows, shares),
+        OnPoison::DeadLetter => {
+            let letters_max = limits.dead_letters_max.saturating_sub(letters_before);
+            let step = poison::Step {
+                pipeline,
+                store: &query.store,
+                due,
+                work: &work,
+                rows,
+                held: &held,
+                after_poison,
+                limits,
+                letters_max,
+            };
+            poison::process(&step, shares).map(|(done, mut found)| {
+                letters.append(&mut found);
+                done
+            })
+        }
+    };
+    let workers = done.map_err(|error| query.settings.in_step(&pipeline.settings.name, error))?;
+    let dead_rows = letters.iter().filter(|letter| letter.row().is_some()).count() - held.len();
+    let rows_in = rows_in - dead_rows as u64;
+    let dead = StepLetters::new(pipeline, rows, letters)?;
+    Ok(StepDone { rows_in, late, event_time_max_us, dead, ..StepDone::of(workers) })
+}
+
+fn letters(done: &[StepDone]) -> impl Iterator<Item = &[DeadLetter]> + Clone {
+    done.iter().map(|step| step.dead.letters.as_slice())
+}
+
+/// Holds the keys of dead letters from the next batch on, and says that there are some.
+fn hold(query: &mut Query, plan: &Plan, done: &[StepDone]) {
+    let poison = letters(done).flatten().filter(|letter| letter.is_poison());
+    if let Some(first) = poison.clone().next() {
+        tracing::warn!(
+            code = "DEAD_LETTERS",
+            batch_id = plan.batch_id,
+            "{} row(s) or timer(s) of this batch make the processor fail, and became dead letters; the first with [{}]",
+            poison.count(),
+            first.code
+        );
+    }
+    if !query.settings.poison.holds() {
+        return;
+    }
+    let mut first = 0;
+    for (step, done) in query.steps.iter_mut().zip(done) {
+        for (id, letter) in done.dead.ids(plan.batch_id, first).filter(|(_, letter)| letter.is_poison()) {
+            step.held.hold(&letter.key, &id, &mut query.pending_meta);
+        }
+        first += done.dead.letters.len();
+    }
 }
 
 /// What a step emitted is the input of the next; what the last one emitted stays for the sink.
@@ -185,6 +244,7 @@ fn hand_on(query: &Query, plan: &mut Plan, number: usize, done: &mut StepDone) -
 struct Staged {
     output: StagedOutput,
     quarantine: Option<StagedOutput>,
+    dead_letters: Option<StagedOutput>,
 }
 
 fn stage(query: &Query, plan: &Plan, done: &mut [StepDone]) -> Result<Staged, QueryError> {
@@ -194,15 +254,18 @@ fn stage(query: &Query, plan: &Plan, done: &mut [StepDone]) -> Result<Staged, Qu
     if let Some(last) = done.last_mut() {
         (last.rows_out, last.output_digest) = (output.rows, output.digest.clone());
     }
-    let quarantine = match &query.quarantine {
-        None => None,
-        Some(outlet) => {
-            let rejected: Vec<&RejectedRow> = plan.rejected().collect();
-            let rows = quarantine::rows(plan.batch_id, &rejected)?;
-            Some(stage_rows(&query.checkpoint, outlet.sink.as_ref(), &outlet.layout, rows, plan.batch_id)?)
-        }
+    let stage = |outlet: &Outlet, rows| {
+        stage_rows(&query.checkpoint, outlet.sink.as_ref(), &outlet.layout, rows, plan.batch_id)
     };
-    Ok(Staged { output, quarantine })
+    let quarantine = query.quarantine.as_ref().map(|outlet| {
+        let rejected: Vec<&RejectedRow> = plan.rejected().collect();
+        stage(outlet, quarantine::rows(plan.batch_id, &rejected)?)
+    });
+    let dead_letters = query.dead_letters.as_ref().map(|outlet| {
+        let steps: Vec<_> = done.iter().map(|step| &step.dead).collect();
+        stage(outlet, dead_letters::rows(plan.batch_id, &steps)?)
+    });
+    Ok(Staged { output, quarantine: quarantine.transpose()?, dead_letters: dead_letters.transpose()? })
 }
 
 fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -> (Commit, Vec<Counted>) {
@@ -234,6 +297,7 @@ fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -
     let outlets = [
         (SinkRole::Output, Some(&query.output), Some(staged.output)),
         (SinkRole::Quarantine, query.quarantine.as_ref(), staged.quarantine),
+        (SinkRole::DeadLetters, query.dead_letters.as_ref(), staged.dead_letters),
     ];
     for (role, outlet, staged) in outlets {
         if let (Some(outlet), Some(staged)) = (outlet, staged) {
@@ -274,6 +338,7 @@ fn record(query: &Query, plan: &mut Plan, done: Vec<StepDone>, staged: Staged) -
         sinks,
         steps,
         key_groups: query.key_groups,
+        whole_rows: query.settings.poison.on_poison == OnPoison::DeadLetter,
     };
     (Commit { header, changes, output, input }, counted)
 }
@@ -319,6 +384,7 @@ fn step_commit(query: &Query, plan: &Plan, number: usize, step: &RunningStep, do
         state_digest: Changes::digest(&done.changes),
         workers: done.workers.clone(),
         upgrade: step.pending.upgrade.clone(),
+        skipped: skipped(&done.dead.letters),
     }
 }
 

@@ -14,10 +14,11 @@ use super::source::SourceRange;
 use super::upgrade::Upgrade;
 use super::watermark::SourceTime;
 use crate::log::{Content, Durability, LogReader, NewRecord, NewSection, QueryLog, RecordRef, Section};
+use crate::record::{GroupingKey, key_group};
 use crate::state::{Changes, StateLimits};
 
 /// Version of the header below. A newer one is refused.
-pub const COMMIT_FORMAT: u32 = 1;
+pub const COMMIT_FORMAT: u32 = 2;
 
 /// What a batch consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -74,6 +75,9 @@ pub struct CommitHeader {
     pub steps: Vec<StepCommit>,
     /// Key groups in the checkpoint.
     pub key_groups: u16,
+    /// Whether all columns of the input were read, and not only those that the first step wants.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole_rows: bool,
 }
 
 impl CommitHeader {
@@ -157,6 +161,8 @@ pub enum SinkRole {
     Output,
     /// Malformed rows.
     Quarantine,
+    /// Rows and timers at which a processor fails.
+    DeadLetters,
 }
 
 /// Where the final bytes of a batch's output are.
@@ -215,6 +221,67 @@ pub struct StepCommit {
     /// Set in the first batch of another processor, or of one with other state variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
+    /// What it did not process, but became dead letters.
+    #[serde(default, skip_serializing_if = "Skipped::is_empty")]
+    pub skipped: Skipped,
+}
+
+/// What a step was not given, since its processor fails at it or the key is held.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Skipped {
+    /// Numbers of rows among all rows of its input in the batch, from 0, ascending.
+    pub rows: Vec<u64>,
+    /// Timers; they are gone.
+    pub timers: Vec<SkippedTimer>,
+}
+
+impl Skipped {
+    /// The timers of some key groups.
+    pub fn timers_of(&self, range: &Range<u16>, of: u16) -> Vec<SkippedTimer> {
+        let is_of = |timer: &&SkippedTimer| range.contains(&key_group(GroupingKey::new(&timer.key).hash, of));
+        self.timers.iter().filter(is_of).cloned().collect()
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.timers.is_empty()
+    }
+}
+
+/// A timer that did not fire.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub struct SkippedTimer {
+    /// The packed key row.
+    #[serde(with = "hex")]
+    pub key: Vec<u8>,
+    /// When it was due.
+    pub expiry_ms: i64,
+}
+
+/// Bytes in JSON.
+mod hex {
+    use std::fmt::Write;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::with_capacity(bytes.len() * 2);
+        for byte in bytes {
+            write!(text, "{byte:02x}").map_err(serde::ser::Error::custom)?;
+        }
+        serializer.serialize_str(&text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+        match digits {
+            Some(digits) if digits.len() % 2 == 0 => {
+                Ok(digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | *digit as u8)).collect())
+            }
+            _ => Err(D::Error::custom("not bytes in hex")),
+        }
+    }
 }
 
 /// One worker's share of a batch.

@@ -154,6 +154,22 @@ pub enum QueryError {
         /// The fault.
         source: RowFault,
     },
+    /// Under the policy `dead-letter`: the poison of a batch was not found, or is too much.
+    #[error(
+        "batch {batch_id}: {problem}. Nothing of the batch was committed. Poison: {known}. It failed so: {failure}"
+    )]
+    PoisonSearch {
+        /// Stable code.
+        code: &'static str,
+        /// The batch.
+        batch_id: u64,
+        /// What happened and what to do.
+        problem: String,
+        /// Rows and timers that were found.
+        known: String,
+        /// The failure that was searched.
+        failure: String,
+    },
     /// A worker thread panicked: a defect of the host.
     #[error("batch {batch_id}: a worker of the host panicked: {message}. Nothing of the batch was committed.")]
     WorkerPanicked {
@@ -171,7 +187,10 @@ impl QueryError {
     /// The stable code of this error.
     pub fn code(&self) -> &str {
         match self {
-            Self::Settings { code, .. } | Self::Mismatch { code, .. } | Self::Log { code, .. } => code,
+            Self::Settings { code, .. }
+            | Self::Mismatch { code, .. }
+            | Self::Log { code, .. }
+            | Self::PoisonSearch { code, .. } => code,
             Self::BadRows { code, .. } => code,
             Self::ClockExhausted { .. } => "CLOCK_EXHAUSTED",
             Self::InPart { source, .. } => source.code(),
@@ -200,6 +219,7 @@ impl QueryError {
             | Self::Operator { batch_id, .. }
             | Self::Staging { batch_id, .. }
             | Self::Rows { batch_id, .. }
+            | Self::PoisonSearch { batch_id, .. }
             | Self::WorkerPanicked { batch_id, .. } => Some(*batch_id),
             _ => None,
         }

@@ -16,6 +16,7 @@ pub const POINTS: &[(&str, &str)] = &[
     ("plan.done", "the batch is planned and read; nothing of it is on the disk"),
     ("process.opened", "a worker has its operator; hit once per worker"),
     ("process.between-input-and-timers", "a worker has handled its input, and no timer; hit once per worker"),
+    ("poison.attempt", "the processor has failed and is about to run without effect; hit once per such run"),
     ("process.done", "every worker has ended"),
     ("stage.before-sync", "a staged file is written and not synced; only for a large output"),
     ("stage.after-sync", "a staged file is durable, and no record names it; only for a large output"),

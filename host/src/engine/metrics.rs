@@ -79,6 +79,8 @@ pub(super) fn state_operator(
         commit_time_ms: times.changes + store.apply_ms,
         memory_used_bytes: store.memory_bytes,
         num_rows_dropped_by_watermark: step.late,
+        num_dead_letters: (step.skipped.rows.len() + step.skipped.timers.len()) as u64,
+        num_held_keys: 0,
         upgrade: step.upgrade.clone(),
         num_shuffle_partitions: key_groups.into(),
         num_state_store_instances: 1,

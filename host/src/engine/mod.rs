@@ -4,7 +4,7 @@
 //! [`sink::Sink`]). It knows nothing of WebAssembly, file formats or the network.
 //!
 //! Read in this order: [`query`] (what a query is made of), `batch` (the main path), and then its steps: `plan`,
-//! [`route`], [`pipeline`], `handover` (to the next step), `stage`, [`commit`], `publish`, [`progress`] with [`metrics`]. [`recovery`],
+//! [`route`], [`pipeline`] (with `poison`, `dead_letters` and `held` where a processor fails), `handover` (to the next step), `stage`, [`commit`], `publish`, [`progress`] with [`metrics`]. [`recovery`],
 //! `rebuild` and `catch_up` bring a query back, [`rollback`] takes it to an earlier batch, [`fork`] makes two of it;
 //! [`checkpoint`] is its folder; [`trigger`] decides when batches run; [`replay`] runs committed ones again, [`view`] looks at
 //! a query from outside, [`verify`] at every byte of it, and [`upgrade`] says what another version of a processor changes.
@@ -13,6 +13,7 @@ mod batch;
 mod catch_up;
 pub mod checkpoint;
 pub mod commit;
+mod dead_letters;
 pub mod error;
 pub mod faults;
 pub mod fork;
@@ -20,6 +21,7 @@ pub mod fork;
 pub(crate) mod fuzz;
 mod handover;
 pub mod head;
+mod held;
 pub mod history;
 mod identity;
 mod inputs;
@@ -28,6 +30,7 @@ pub mod operator;
 pub mod output;
 pub mod pipeline;
 mod plan;
+mod poison;
 pub mod progress;
 mod publish;
 mod quarantine;

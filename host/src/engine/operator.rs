@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
 
@@ -105,6 +105,8 @@ pub struct Task {
     pub session: Session,
     /// Where emitted rows go.
     pub output: Output,
+    /// Where the fuel burnt is noted, where it is metered, of an operator that fails or is dropped before it closes.
+    pub fuel: Arc<OnceLock<u64>>,
 }
 
 /// Rows of one worker, grouped: groups are sorted by (hash, key row), a group's rows keep the order of the input.
@@ -261,13 +263,22 @@ pub enum OperatorError {
     Host(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// What a processor was handed when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handler {
+    /// Rows of the input or of the initial state.
+    Rows,
+    /// Due timers.
+    Timers,
+}
+
 /// At which grouping key a processor failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AtKey {
     /// It had none in hand.
     NoKey,
-    /// At this one; as JSON, bounded.
-    Key(String),
+    /// At this one.
+    Key(Box<Suspect>),
     /// It had several in hand and did not say at which of them.
     OneOf(Box<[Suspect]>),
     /// It had several in hand, and fails at none of them alone.
@@ -308,6 +319,29 @@ impl OperatorError {
         }
     }
 
+    /// In which handler a processor failed through what it was given there, so that it may fail at it again; None: in
+    /// another function, or of something outside.
+    pub(super) fn handler(&self) -> Option<Handler> {
+        match self {
+            // A wall clock stopped it: on a quiet machine it may have come to its end.
+            Self::Trap { code: "GUEST_DEADLINE", .. } => None,
+            Self::Guest { export, .. } | Self::Trap { export, .. } => match *export {
+                "handle-input-rows" | "handle-initial-state" => Some(Handler::Rows),
+                "handle-expired-timer" => Some(Handler::Timers),
+                _ => None,
+            },
+            Self::Unfit { .. } | Self::Host(_) => None,
+        }
+    }
+
+    /// What a processor said, or how the sandbox stopped it.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Guest { message, .. } | Self::Trap { message, .. } | Self::Unfit { message, .. } => message.clone(),
+            Self::Host(source) => source.to_string(),
+        }
+    }
+
     /// Whether a processor failed in the same way: with this code, in this export.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
@@ -329,7 +363,7 @@ impl fmt::Display for AtKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (suspects, of_them) = match self {
             Self::NoKey => return Ok(()),
-            Self::Key(key) => return write!(f, " at key {key}"),
+            Self::Key(key) => return write!(f, " at key {}", key.shown),
             Self::OneOf(suspects) => (suspects, "one of which may be the cause"),
             Self::NoneAlone(suspects) => (suspects, "none of which fails alone"),
         };

@@ -4,15 +4,17 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
 
-use super::commit::BatchKind;
+use super::commit::{BatchKind, SkippedTimer};
 use super::error::QueryError;
 use super::faults;
 use super::metrics::{Counted, Times};
-use super::operator::{Closed, GroupedRows, Operator, OperatorPlan, QueryInfo, Task, TimeMode, TimerValues};
+use super::operator::{
+    Closed, GroupedRows, Operator, OperatorError, OperatorPlan, QueryInfo, Task, TimeMode, TimerValues, Worker,
+};
 use super::output::{EventTimeGuard, Output, OutputLimits};
 use super::route::{LateRows, Routed, Routing};
 use super::settings::StepSettings;
@@ -50,6 +52,14 @@ pub struct Pipeline {
     pub spill_folder: PathBuf,
 }
 
+/// The timers of a key that are due.
+pub(super) struct DueTimers {
+    /// The packed key row.
+    pub(super) key: Vec<u8>,
+    /// Ascending.
+    pub(super) expiries_ms: Vec<i64>,
+}
+
 /// The state variables of a step, with their ids in the checkpoint.
 #[derive(Debug, Clone)]
 pub struct Variables {
@@ -80,6 +90,28 @@ pub struct Share {
     pub rows: GroupedRows,
     /// Whether the processor is needed at all: rows, or due timers.
     pub runs: Runs,
+    /// Timers that are taken out instead of firing, of these key groups.
+    pub skipped_timers: Vec<SkippedTimer>,
+}
+
+/// What a processor is given that runs without effect, to see whether it fails. It is not closed.
+pub(super) struct Attempt<'a> {
+    /// Key groups of its share.
+    pub(super) key_groups: Range<u16>,
+    /// Rows of the share.
+    pub(super) rows: GroupedRows,
+    /// The timers that fire; None: none does.
+    pub(super) timers: Option<Fires<'a>>,
+}
+
+/// Timers that fire in an attempt.
+pub(super) struct Fires<'a> {
+    /// Those of these keys,
+    pub(super) keys: Vec<&'a [u8]>,
+    /// with an expiry at or before this one,
+    pub(super) up_to_ms: i64,
+    /// but for these.
+    pub(super) skipped: &'a [SkippedTimer],
 }
 
 /// Whether a worker's instance runs in a batch.
@@ -119,17 +151,18 @@ impl Pipeline {
         rows: &[RecordBatch],
         shares: Vec<Share>,
     ) -> Result<Vec<Done>, QueryError> {
-        self.run_shares(store, due, work, shares)
-            .map_err(|error| suspects::name_key(self, store, due, work, rows, error))
+        let done = self.run_shares(store, due, work, shares).into_iter().collect::<Result<_, _>>();
+        done.map_err(|error| suspects::name_key(self, store, due, work, rows, error))
     }
 
-    fn run_shares(
+    /// As [`Self::process`], each share with its own outcome.
+    pub(super) fn run_shares(
         &self,
         store: &Arc<dyn Store>,
         due: &Arc<DueIndex>,
         work: &BatchWork,
         shares: Vec<Share>,
-    ) -> Result<Vec<Done>, QueryError> {
+    ) -> Vec<Result<Done, QueryError>> {
         let run = |share: Share| guarded(work.batch_id, || self.run_share(store, due, work, share));
         if shares.len() <= 1 {
             return shares.into_iter().map(run).collect();
@@ -194,8 +227,9 @@ impl Pipeline {
         work: &BatchWork,
         share: Share,
     ) -> Result<Done, QueryError> {
-        let Share { key_groups, rows, runs } = share;
-        let session = self.session(store, due, work, key_groups.clone());
+        let Share { key_groups, rows, runs, skipped_timers } = share;
+        let mut session = self.session(store, due, work, key_groups.clone());
+        skip_timers(&mut session, &skipped_timers);
         let mut counted = Counted::default();
         let (mut session, output, input_digest) = match runs {
             Runs::EvictionOnly => (session, None, None),
@@ -223,9 +257,64 @@ impl Pipeline {
         rows: GroupedRows,
     ) -> Option<QueryError> {
         let mut session = self.session(store, due, work, key_groups.clone());
-        session.fire_only(key);
+        session.fire_only([key]);
         let mut times = Times::default();
         guarded(work.batch_id, || self.run_operator(work, key_groups, rows, session, &mut times)).err()
+    }
+
+    /// Runs the processor without effect; answers also with the fuel it burnt, where that is metered.
+    pub(super) fn attempt(
+        &self,
+        store: &Arc<dyn Store>,
+        due: &Arc<DueIndex>,
+        work: &BatchWork,
+        attempt: Attempt<'_>,
+    ) -> (Result<(), QueryError>, Option<u64>) {
+        let Attempt { key_groups, rows, timers } = attempt;
+        let fuel = Arc::<OnceLock<u64>>::default();
+        let mut session = self.session(store, due, work, key_groups.clone());
+        if let Some(fires) = &timers {
+            session.fire_only(fires.keys.iter().map(|key| GroupingKey::new(key)));
+            skip_timers(&mut session, fires.skipped);
+        }
+        let outcome = guarded(work.batch_id, || {
+            let mut worker = self.open(work, key_groups.clone(), session, &fuel)?;
+            let handed = hand_rows(worker.as_mut(), work, rows).and_then(|()| match &timers {
+                Some(fires) => worker.expired_timers(fires.up_to_ms),
+                None => Ok(()),
+            });
+            handed.map_err(|source| failed(work, &key_groups, source))
+        });
+        (outcome, fuel.get().copied())
+    }
+
+    /// The timers that are due once a share's rows have been handled: key by key, in the order in which they fire. No
+    /// effect of it is kept.
+    ///
+    /// # Errors
+    /// The processor's failure.
+    pub(super) fn due_timers(
+        &self,
+        store: &Arc<dyn Store>,
+        due: &Arc<DueIndex>,
+        work: &BatchWork,
+        share: Share,
+    ) -> Result<Vec<DueTimers>, QueryError> {
+        let Share { key_groups, rows, skipped_timers, .. } = share;
+        let Some(threshold_ms) = self.timer_threshold_ms(work.time) else { return Ok(Vec::new()) };
+        let mut session = self.session(store, due, work, key_groups.clone());
+        skip_timers(&mut session, &skipped_timers);
+        let mut session = guarded(work.batch_id, || {
+            let mut worker = self.open(work, key_groups.clone(), session, &Arc::default())?;
+            let closed = hand_rows(worker.as_mut(), work, rows).and_then(|()| worker.close());
+            closed.map(|closed| closed.session).map_err(|source| failed(work, &key_groups, source))
+        })?;
+        session.open_due(threshold_ms)?;
+        let (mut timers, mut expiries_ms) = (Vec::new(), Vec::new());
+        while let Some(group) = session.next_due(&mut expiries_ms)? {
+            timers.push(DueTimers { key: session.key(group).row.to_vec(), expiries_ms: expiries_ms.clone() });
+        }
+        Ok(timers)
     }
 
     fn session(
@@ -255,27 +344,13 @@ impl Pipeline {
         session: Session,
         times: &mut Times,
     ) -> Result<Closed, QueryError> {
-        let failed = |source| QueryError::Operator { batch_id: work.batch_id, key_groups: key_groups.clone(), source };
-        let mut worker = self
-            .operator
-            .open(Task {
-                query: Arc::clone(&self.info),
-                plan: Arc::clone(&self.plan),
-                batch_id: work.batch_id,
-                time: self.time(work.time),
-                key_groups: key_groups.clone(),
-                session,
-                output: Output::new(self.output_limits, &self.spill_folder)
-                    .with_event_time(self.event_time_guard(work)),
-            })
-            .map_err(failed)?;
+        let mut worker = self.open(work, key_groups.clone(), session, &Arc::default())?;
         faults::point("process.opened");
+        let failed = |source| failed(work, &key_groups, source);
         if work.kind == BatchKind::Bootstrap {
-            timed(&mut times.initial_state, || worker.initial_state(rows)).map_err(failed)?;
+            timed(&mut times.initial_state, || hand_rows(worker.as_mut(), work, rows)).map_err(failed)?;
         } else {
-            if !rows.groups.is_empty() {
-                timed(&mut times.input_rows, || worker.input_rows(rows)).map_err(failed)?;
-            }
+            timed(&mut times.input_rows, || hand_rows(worker.as_mut(), work, rows)).map_err(failed)?;
             faults::point("process.between-input-and-timers");
             if let Some(threshold_ms) = self.timer_threshold_ms(work.time) {
                 timed(&mut times.timers, || worker.expired_timers(threshold_ms)).map_err(failed)?;
@@ -283,6 +358,42 @@ impl Pipeline {
         }
         worker.close().map_err(failed)
     }
+
+    fn open(
+        &self,
+        work: &BatchWork,
+        key_groups: Range<u16>,
+        session: Session,
+        fuel: &Arc<OnceLock<u64>>,
+    ) -> Result<Box<dyn Worker>, QueryError> {
+        let opened = self.operator.open(Task {
+            query: Arc::clone(&self.info),
+            plan: Arc::clone(&self.plan),
+            batch_id: work.batch_id,
+            time: self.time(work.time),
+            key_groups: key_groups.clone(),
+            session,
+            output: Output::new(self.output_limits, &self.spill_folder).with_event_time(self.event_time_guard(work)),
+            fuel: Arc::clone(fuel),
+        });
+        opened.map_err(|source| failed(work, &key_groups, source))
+    }
+}
+
+fn hand_rows(worker: &mut dyn Worker, work: &BatchWork, rows: GroupedRows) -> Result<(), OperatorError> {
+    match work.kind {
+        BatchKind::Bootstrap => worker.initial_state(rows),
+        BatchKind::Input | BatchKind::Rowless if rows.groups.is_empty() => Ok(()),
+        BatchKind::Input | BatchKind::Rowless => worker.input_rows(rows),
+    }
+}
+
+fn failed(work: &BatchWork, key_groups: &Range<u16>, source: OperatorError) -> QueryError {
+    QueryError::Operator { batch_id: work.batch_id, key_groups: key_groups.clone(), source }
+}
+
+fn skip_timers(session: &mut Session, timers: &[SkippedTimer]) {
+    timers.iter().for_each(|timer| session.skip_timer(GroupingKey::new(&timer.key), timer.expiry_ms));
 }
 
 fn timed<T>(ms: &mut f64, work: impl FnOnce() -> T) -> T {

@@ -98,7 +98,7 @@ pub struct StateOperator {
     pub operator_name: &'static str,
     /// The step's name.
     pub step: String,
-    /// Rows that it was given, late ones not counted.
+    /// Rows that it was given, late ones and dead letters not counted.
     pub num_input_rows: u64,
     /// Rows that it emitted.
     pub num_output_rows: u64,
@@ -118,6 +118,10 @@ pub struct StateOperator {
     pub memory_used_bytes: u64,
     /// Rows dropped because they came too late.
     pub num_rows_dropped_by_watermark: u64,
+    /// Rows and timers that became dead letters, held rows included.
+    pub num_dead_letters: u64,
+    /// Keys of which rows become dead letters, after the batch.
+    pub num_held_keys: u64,
     /// Set in the first batch of another processor, or of one with other state variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
@@ -272,7 +276,12 @@ pub(super) fn report(
     let mut store = query.meter.report(query.store.as_ref(), apply_ms, snapshots);
     let steps = query.steps.iter().zip(&header.steps).zip(counted);
     let steps = steps.map(|((running, step), counted)| {
-        state_operator(&running.pipeline.plan, step, header.key_groups, counted, std::mem::take(&mut store))
+        let held = running.held.len() as u64;
+        let store = std::mem::take(&mut store);
+        StateOperator {
+            num_held_keys: held,
+            ..state_operator(&running.pipeline.plan, step, header.key_groups, counted, store)
+        }
     });
     let state_operators = steps.collect();
     let sources = header.sources.iter().map(|source| SourceProgress {

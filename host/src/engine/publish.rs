@@ -16,7 +16,7 @@ use crate::state::{Applied, Changes, Store};
 /// Publishes a batch that has just been committed, and moves the query behind it. Gives the milliseconds that the state
 /// store took.
 pub(super) fn publish(query: &mut Query, commit: &Commit, at: RecordRef) -> Result<f64, QueryError> {
-    for outlet in std::iter::once(&mut query.output).chain(&mut query.quarantine) {
+    for outlet in std::iter::once(&mut query.output).chain(&mut query.quarantine).chain(&mut query.dead_letters) {
         publish_to(&query.checkpoint, outlet, &query.query_id, commit)?;
     }
     let watch = Stopwatch::start();

@@ -10,6 +10,7 @@ use super::checkpoint::Checkpoint;
 use super::commit::{Bootstrap, Commit, Fact, SinkRole, SourceRole};
 use super::error::QueryError;
 use super::head::Head;
+use super::held::HeldKeys;
 use super::history::Retained;
 use super::inputs::Inputs;
 use super::metrics::StoreMeter;
@@ -39,6 +40,8 @@ pub struct Parts {
     pub sink: Box<dyn Sink>,
     /// Where malformed rows go, if the policy is to keep them.
     pub quarantine: Option<Box<dyn Sink>>,
+    /// Where rows and timers go at which a processor fails, if the policy is to keep them.
+    pub dead_letters: Option<Box<dyn Sink>>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Durable I/O.
@@ -93,6 +96,8 @@ pub(super) struct RunningStep {
     pub(super) initial_state: Option<Box<dyn Source>>,
     /// What goes with the next commit.
     pub(super) pending: PendingStep,
+    /// Keys of which no row is processed.
+    pub(super) held: HeldKeys,
 }
 
 /// One of the sources of a query.
@@ -112,6 +117,7 @@ pub struct Query {
     pub(super) inputs: Inputs,
     pub(super) output: Outlet,
     pub(super) quarantine: Option<Outlet>,
+    pub(super) dead_letters: Option<Outlet>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) log: QueryLog,
     pub(super) store: Arc<dyn Store>,
@@ -252,6 +258,22 @@ impl Query {
     /// Name of each step, and the schema of its grouping key.
     pub fn steps(&self) -> impl Iterator<Item = (&str, &Schema)> {
         self.steps.iter().map(|step| (step.pipeline.settings.name.as_str(), &step.pipeline.plan.key))
+    }
+
+    /// The keys that are held since a dead letter, as packed key rows, with the names of their steps.
+    pub fn held_keys(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.steps.iter().flat_map(|step| {
+            let name = step.pipeline.settings.name.as_str();
+            step.held.keys().map(move |key| (name, key))
+        })
+    }
+
+    /// Lets the rows of a key be processed again from the next batch on, with which this is committed. Until then a start
+    /// finds the key held as before. False: it is not held.
+    pub fn release(&mut self, step: &str, key: &[u8]) -> bool {
+        let changes = &mut self.pending_meta;
+        let of_step = self.steps.iter_mut().find(|running| running.pipeline.settings.name == step);
+        of_step.is_some_and(|running| running.held.release(key, changes))
     }
 
     /// Schema of the emitted rows.

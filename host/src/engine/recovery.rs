@@ -10,8 +10,10 @@ use std::sync::Arc;
 use super::catch_up::{LastRun, catch_up, refuse_pending};
 use super::checkpoint::{Check, Checkpoint, NewCheckpoint};
 use super::commit::{Bootstrap, SinkRole, SourceRole, StepCommit};
+use super::dead_letters;
 use super::error::QueryError;
 use super::faults;
+use super::held::HeldKeys;
 use super::history::History;
 use super::inputs::Inputs;
 use super::metrics::{Restored, StoreMeter};
@@ -19,7 +21,7 @@ use super::pipeline::worker_ranges;
 use super::quarantine;
 use super::query::{Outlet, Parts, Query, Rowless, RunningStep, StoreKind, bookkeeping_prefix};
 use super::rebuild::{self, Prefer, apply_up_to};
-use super::settings::{BadRows, QuerySettings};
+use super::settings::{BadRows, OnPoison, QuerySettings};
 use super::setup::{self, Chain, Schemas, Setup};
 use super::snapshots::Snapshots;
 use super::source::{Source, SourceError, SourceRange};
@@ -131,11 +133,26 @@ fn recover(settings: QuerySettings, parts: Parts) -> Result<Query, QueryError> {
         }
         (BadRows::Fail | BadRows::Skip, _) => None,
     };
-    for outlet in std::iter::once(&mut output).chain(&mut quarantine) {
+    let mut dead_letters = match (settings.poison.on_poison, parts.dead_letters) {
+        (OnPoison::DeadLetter, Some(sink)) => {
+            let layout = RowLayout::new(&dead_letters::schema()?);
+            Some(Outlet { role: SinkRole::DeadLetters, sink, layout })
+        }
+        (OnPoison::DeadLetter, None) => {
+            return Err(QueryError::settings(
+                "DEAD_LETTERS_MISSING",
+                "on_poison is dead-letter, but no place is given; set dead_letters.path (--dead-letters DIR)",
+            ));
+        }
+        (OnPoison::Fail, _) => None,
+    };
+    for outlet in std::iter::once(&mut output).chain(&mut quarantine).chain(&mut dead_letters) {
         recovered.published += catch_up(&checkpoint, outlet, &query_id, &history, last_run)?;
     }
-    if quarantine.is_none() {
-        refuse_pending(&history, SinkRole::Quarantine, "none", last_run)?;
+    for (role, outlet) in [(SinkRole::Quarantine, &quarantine), (SinkRole::DeadLetters, &dead_letters)] {
+        if outlet.is_none() {
+            refuse_pending(&history, role, "none", last_run)?;
+        }
     }
     faults::point("recovery.published");
     checkpoint.keep_staged(&history.staged())?;
@@ -175,8 +192,12 @@ fn recover(settings: QuerySettings, parts: Parts) -> Result<Query, QueryError> {
             restore_source(source.as_mut(), &prefix, store.as_ref(), last)?;
         }
         let due = Arc::new(DueIndex::load(store.as_ref(), setup.info.step, key_groups)?);
+        let mut held = HeldKeys::load(store.as_ref(), &setup.settings.name)?;
+        if !settings.poison.holds() {
+            held.release_all(&mut declared.changes);
+        }
         let pipeline = setup.pipeline(variables, checkpoint.tmp_dir())?;
-        steps.push(RunningStep { pipeline, due, initial_state, pending });
+        steps.push(RunningStep { pipeline, due, initial_state, pending, held });
     }
     let History { head, batches, .. } = history;
     let meter = StoreMeter::new(Restored { snapshot_ms, apply_ms, batches: recovered.applied });
@@ -196,6 +217,7 @@ fn recover(settings: QuerySettings, parts: Parts) -> Result<Query, QueryError> {
         steps,
         output,
         quarantine,
+        dead_letters,
         log,
         store,
         head,

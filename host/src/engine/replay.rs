@@ -22,7 +22,7 @@ use super::pipeline::{BatchWork, Pipeline, Runs, Share};
 use super::publish;
 use super::rebuild::{self, Prefer, refuse_gap};
 use super::route::Routed;
-use super::settings::{QuerySettings, StepSettings};
+use super::settings::{OnPoison, PoisonPolicy, QuerySettings, StepSettings};
 use super::setup::{self, Chain, Declared, Schemas, Setup};
 use super::source::{Source, SourceRange};
 use super::stage::digest_output;
@@ -199,6 +199,7 @@ struct Replay<'a> {
 /// The processors in their query, as one or more batches had them.
 struct Prepared {
     steps: Vec<Pipeline>,
+    whole_rows: bool,
 }
 
 impl Replay<'_> {
@@ -248,7 +249,9 @@ impl Replay<'_> {
                 ..now.clone()
             });
         }
-        let settings = QuerySettings { steps, ..self.settings.clone() };
+        let on_poison = if header.whole_rows { OnPoison::DeadLetter } else { OnPoison::Fail };
+        let poison = PoisonPolicy { on_poison, ..self.settings.poison };
+        let settings = QuerySettings { steps, poison, ..self.settings.clone() };
         let Chain { steps: chain, .. } =
             setup::chain(&settings, &operators, &sources.schemas(), self.checkpoint.metadata())?;
         for (recorded, Setup { plan, .. }) in header.steps.iter().zip(&chain) {
@@ -265,7 +268,7 @@ impl Replay<'_> {
         let Declared { variables, .. } = setup::declare_variables(&chain, store)?;
         let steps = chain.into_iter().zip(variables);
         let steps = steps.map(|(setup, variables)| setup.pipeline(variables, self.spill_folder.clone()));
-        Ok(Prepared { steps: steps.collect::<Result<_, _>>()? })
+        Ok(Prepared { steps: steps.collect::<Result<_, _>>()?, whole_rows: header.whole_rows })
     }
 
     fn operator_of(&self, batch_id: u64, step: &StepCommit, number: usize) -> Result<Arc<dyn Operator>, QueryError> {
@@ -301,7 +304,9 @@ impl Prepared {
                 && pipeline.info.parameters == recorded.parameters
                 && pipeline.settings.output_event_time == recorded.output_event_time
         };
-        self.steps.len() == header.steps.len() && self.steps.iter().zip(&header.steps).all(same)
+        self.whole_rows == header.whole_rows
+            && self.steps.len() == header.steps.len()
+            && self.steps.iter().zip(&header.steps).all(same)
     }
 
     /// Runs the steps of a batch up to the first that is not as recorded.
@@ -353,7 +358,8 @@ fn run_step(
         time: header.time,
         late_watermark_ms: header.late_watermark_ms,
     };
-    let routed = if rows.is_empty() { Routed::default() } else { pipeline.route(rows, &work, &[])? };
+    let mut routed = if rows.is_empty() { Routed::default() } else { pipeline.route(rows, &work, &[])? };
+    routed.leave_out(&recorded.skipped.rows);
     let (routed_rows, late) = (routed.rows(), routed.late);
     let ranges: Vec<_> = recorded.workers.iter().map(|worker| worker.key_groups.clone()).collect();
     let shares: Vec<Share> = recorded
@@ -364,6 +370,7 @@ fn run_step(
             key_groups: worker.key_groups.clone(),
             rows,
             runs: if worker.input_digest.is_some() { Runs::Processor } else { Runs::EvictionOnly },
+            skipped_timers: recorded.skipped.timers_of(&worker.key_groups, header.key_groups),
         })
         .collect();
     // Rows that are late, malformed or of a worker that had none then are sent to nobody, and so in no digest.

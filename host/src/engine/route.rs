@@ -55,13 +55,29 @@ pub struct Routed {
 
 /// Where a row and its key stand. In order of the hash, then of the input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Row {
+pub struct Row {
     hash: u64,
     batch: u32,
     row: u32,
     /// Where its key begins, in words of [`KEY_WORD`] bytes, and how many it has.
     key: u32,
     key_words: u32,
+}
+
+impl Row {
+    /// Hash of its key.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+/// A key and its rows, in the order of the input.
+#[derive(Debug, Clone, Default)]
+pub struct KeyRows {
+    /// The packed key row.
+    pub key: Vec<u8>,
+    /// Of a [`Routed`] that knows them.
+    pub rows: Vec<Row>,
 }
 
 /// Packed rows are a multiple of it.
@@ -138,16 +154,58 @@ impl Routed {
         ranges.iter().map(share).collect()
     }
 
-    /// The rows of one key alone.
+    /// Leaves rows out, by their [numbers](Self::number), ascending.
+    pub fn leave_out(&mut self, numbers: &[u64]) {
+        if !numbers.is_empty() {
+            let begins = self.begins();
+            self.rows.retain(|row| numbers.binary_search(&number(&begins, row)).is_err());
+        }
+    }
+
+    /// The number of a row among all that were routed, late ones and those left out included, from 0: the same however
+    /// the input is cut into record batches.
+    pub fn number(&self, row: &Row) -> u64 {
+        number(&self.begins(), row)
+    }
+
+    /// The number of the first row of each batch.
+    fn begins(&self) -> Vec<u64> {
+        let mut next = 0;
+        let begin = |batch: &RecordBatch| {
+            let begin = next;
+            next += batch.num_rows() as u64;
+            begin
+        };
+        self.batches.iter().map(begin).collect()
+    }
+
+    /// The rows of a range of key groups, key by key.
+    pub fn by_key(&self, range: &Range<u16>, of: u16) -> Vec<KeyRows> {
+        let place = |bound: u16| self.rows.partition_point(|row| key_group(row.hash, of) < bound);
+        let rows = self.rows.get(place(range.start)..place(range.end)).unwrap_or_default();
+        let mut keys = Vec::new();
+        self.each_group(rows, |rows| {
+            let key = rows.first().map(|row| self.key(row).to_vec()).unwrap_or_default();
+            keys.push(KeyRows { key, rows: rows.to_vec() });
+        });
+        keys
+    }
+
+    /// One key with its rows; there may be none.
+    pub fn of_key(&self, key: GroupingKey<'_>) -> KeyRows {
+        let begin = self.rows.partition_point(|row| row.hash < key.hash);
+        let same_hash = self.rows.get(begin..).unwrap_or_default().iter().take_while(|row| row.hash == key.hash);
+        let rows = same_hash.filter(|row| self.key(row) == key.row).copied().collect();
+        KeyRows { key: key.row.to_vec(), rows }
+    }
+
+    /// Rows of some keys, which are in order.
     ///
     /// # Errors
     /// As [`Self::into_shares`].
-    pub fn of_key(&self, key: GroupingKey<'_>) -> Result<GroupedRows, QueryError> {
-        let begin = self.rows.partition_point(|row| row.hash < key.hash);
-        let same_hash = self.rows.get(begin..).unwrap_or_default().iter().take_while(|row| row.hash == key.hash);
-        let rows: Vec<Row> = same_hash.filter(|row| self.key(row) == key.row).copied().collect();
+    pub fn gather<'r>(&self, keys: impl IntoIterator<Item = &'r [Row]>) -> Result<GroupedRows, QueryError> {
         let (mut grouped, mut order) = (GroupedRows::default(), Vec::new());
-        self.push_group(&rows, &mut grouped, &mut order);
+        keys.into_iter().for_each(|rows| self.push_group(rows, &mut grouped, &mut order));
         grouped.batches = gather(&self.batches, &order)?;
         Ok(grouped)
     }
@@ -157,21 +215,25 @@ impl Routed {
         let mut order = Vec::with_capacity(rows.len());
         let mut grouped = GroupedRows::default();
         grouped.groups.reserve(rows.len());
+        self.each_group(rows, |same_key| self.push_group(same_key, &mut grouped, &mut order));
+        grouped.batches = gather(&self.batches, &order)?;
+        Ok(grouped)
+    }
+
+    /// Visits rows in the order of their keys, those of a key together.
+    #[inline]
+    fn each_group(&self, rows: &[Row], mut visit: impl FnMut(&[Row])) {
         for same_hash in rows.chunk_by(|a, b| a.hash == b.hash) {
             let [first, others @ ..] = same_hash else { continue };
             // Keys that share a hash are rare, rows that share a key are not.
             if others.iter().all(|other| self.key(other) == self.key(first)) {
-                self.push_group(same_hash, &mut grouped, &mut order);
+                visit(same_hash);
             } else {
                 let mut sorted = same_hash.to_vec();
                 sorted.sort_by(|a, b| self.key(a).cmp(self.key(b)).then(a.cmp(b)));
-                for same_key in sorted.chunk_by(|a, b| self.key(a) == self.key(b)) {
-                    self.push_group(same_key, &mut grouped, &mut order);
-                }
+                sorted.chunk_by(|a, b| self.key(a) == self.key(b)).for_each(&mut visit);
             }
         }
-        grouped.batches = gather(&self.batches, &order)?;
-        Ok(grouped)
     }
 
     fn push_group(&self, rows: &[Row], into: &mut GroupedRows, order: &mut Vec<(usize, usize)>) {
@@ -187,6 +249,10 @@ impl Routed {
         let begin = row.key as usize * KEY_WORD;
         self.keys.get(begin..begin + row.key_words as usize * KEY_WORD).unwrap_or_default()
     }
+}
+
+fn number(begins: &[u64], row: &Row) -> u64 {
+    begins.get(row.batch as usize).copied().unwrap_or_default() + u64::from(row.row)
 }
 
 /// Brings rows into an order, given as (batch, row). Now, all at once, since rows that are next to each other in it lie
@@ -264,6 +330,7 @@ fn rows_too_large(error: ArrowError) -> QueryError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::Arc;
 
     use arrow_array::{Int64Array, StringArray};
@@ -323,8 +390,11 @@ mod tests {
             prop_assert!(groups.is_sorted_by(|(a, _), (b, _)| GroupingKey::new(a) < GroupingKey::new(b)));
             prop_assert!(groups.iter().all(|(_, rows)| rows.is_sorted_by(|a, b| a < b)));
             for (key, rows) in &groups {
-                let alone = route(&keys, batch_rows).of_key(GroupingKey::new(key)).unwrap();
-                prop_assert_eq!(self::groups(&alone), [(key.clone(), rows.clone())]);
+                let routed = route(&keys, batch_rows);
+                let alone = routed.of_key(GroupingKey::new(key));
+                let numbers: Vec<_> = alone.rows.iter().map(|row| routed.number(row) as i64).collect();
+                prop_assert_eq!(&numbers, rows);
+                prop_assert_eq!(self::groups(&routed.gather([alone.rows.as_slice()]).unwrap()), [(key.clone(), rows.clone())]);
                 prop_assert!(rows.iter().all(|row| keys[*row as usize] == keys[rows[0] as usize]));
             }
         }
@@ -340,6 +410,23 @@ mod tests {
         }
 
         #[test]
+        fn rows_that_are_left_out_are_in_no_share(
+            keys in prop::collection::vec("[a-c]{0,2}", 1..200),
+            out in prop::collection::btree_set(0..200_u64, 0..50),
+            batch_rows in 1_usize..100,
+        ) {
+            let mut routed = route(&keys, batch_rows);
+
+            routed.leave_out(&out.iter().copied().collect::<Vec<_>>());
+
+            let by_key = routed.by_key(&(0..KEY_GROUPS), KEY_GROUPS);
+            let left = groups(&routed.gather(by_key.iter().map(|key| key.rows.as_slice())).unwrap());
+            let numbers: BTreeSet<_> = left.iter().flat_map(|(_, rows)| rows).map(|number| *number as u64).collect();
+            prop_assert_eq!(numbers, (0..keys.len() as u64).filter(|number| !out.contains(number)).collect());
+            prop_assert_eq!(left, whole(routed));
+        }
+
+        #[test]
         fn hashes_sort_whatever_they_are(hashes in prop::collection::vec(prop_oneof![any::<u64>(), 0..4_u64, Just(u64::MAX)], 0..500)) {
             let rows: Vec<Row> = hashes.into_iter().zip(0..).map(|(hash, row)| Row { hash, row, ..Row::default() }).collect();
             let mut expected = rows.clone();
@@ -351,10 +438,12 @@ mod tests {
 
     #[test]
     fn a_key_without_rows_has_none_alone() {
-        let alone = route(&["a".to_owned()], 1).of_key(GroupingKey { hash: 7, row: b"none" }).unwrap();
+        let routed = route(&["a".to_owned()], 1);
 
-        assert_eq!(alone.rows(), 0);
-        assert!(alone.groups.is_empty());
+        let alone = routed.of_key(GroupingKey { hash: 7, row: b"none" });
+
+        assert!(alone.rows.is_empty());
+        assert!(routed.gather([alone.rows.as_slice()]).unwrap().groups.is_empty());
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct QuerySettings {
     pub read: ReadLimits,
     /// What becomes of malformed rows.
     pub bad_rows: BadRows,
+    /// What becomes of rows and timers at which a processor fails.
+    pub poison: PoisonPolicy,
     /// Seed of a new checkpoint; None: a random one.
     pub seed: Option<u64>,
     /// Least time between two batches without rows.
@@ -142,6 +144,72 @@ pub enum BadRows {
     Skip,
     /// They are published, with the reason, to a directory of their own.
     Quarantine,
+}
+
+/// What becomes of rows and timers at which a processor fails each time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PoisonPolicy {
+    /// Of these themselves.
+    pub on_poison: OnPoison,
+    /// Of later rows of their keys.
+    pub after_poison: AfterPoison,
+    /// Bounds of the search for them.
+    pub limits: PoisonLimits,
+}
+
+impl PoisonPolicy {
+    /// Whether keys are held.
+    pub(super) fn holds(&self) -> bool {
+        (self.on_poison, self.after_poison) == (OnPoison::DeadLetter, AfterPoison::Hold)
+    }
+}
+
+/// What becomes of rows and timers at which a processor fails each time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnPoison {
+    /// The batch fails; nothing of it is committed.
+    #[default]
+    Fail,
+    /// They are published, with the reason, to a directory of their own, and left out.
+    DeadLetter,
+}
+
+/// What becomes of the rows of a key that follow a dead letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AfterPoison {
+    /// They are processed.
+    #[default]
+    Continue,
+    /// They are dead letters too, until the key is released. Its timers fire.
+    Hold,
+}
+
+/// Bounds of the search for poison, by batch and step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PoisonLimits {
+    /// Dead letters of a batch, all steps together; held rows do not count.
+    #[serde(rename = "dead_letters")]
+    pub dead_letters_max: u64,
+    /// Runs of a processor.
+    #[serde(rename = "attempts")]
+    pub attempts_max: u64,
+    /// Fuel of these runs, where it is metered.
+    #[serde(rename = "fuel")]
+    pub fuel_max: u64,
+    /// Time that they take, in milliseconds.
+    #[serde(rename = "time_ms")]
+    pub time_max_ms: u64,
+}
+
+impl Default for PoisonLimits {
+    /// A thousand dead letters, and for each of them the runs that find it where the processor tells no key. A hundred
+    /// chunks that burn all of their fuel.
+    fn default() -> Self {
+        Self { dead_letters_max: 1_000, attempts_max: 20_000, fuel_max: 1_000_000_000_000, time_max_ms: 5 * 60 * 1000 }
+    }
 }
 
 /// How much of the past a checkpoint keeps.

@@ -11,10 +11,10 @@ use super::identity;
 use super::operator::{Operator, OperatorPlan, QueryInfo, TimeMode};
 use super::pipeline::{Pipeline, Variables};
 use super::route::Routing;
-use super::settings::{QuerySettings, StepSettings};
+use super::settings::{OnPoison, QuerySettings, StepSettings};
 use super::union::Union;
 use super::upgrade::{self, Upgrade, VariableReport};
-use crate::record::{DataType, Schema, key_layout};
+use crate::record::{DataType, Field, Schema, key_layout};
 use crate::state::{Catalog, Changes, MemoryStore, Store, drop_variable};
 
 /// Schemas of what a query reads.
@@ -90,7 +90,10 @@ pub(super) fn chain(
         (0..).zip(&settings.steps).zip(operators.iter().zip(initial_states))
     {
         let setup = Setup::new(number, step, Arc::clone(operator), &upstream, initial_state, &run_id, metadata);
-        let setup = setup.map_err(|error| settings.in_step(&step.name, error))?;
+        let mut setup = setup.map_err(|error| settings.in_step(&step.name, error))?;
+        if settings.poison.on_poison == OnPoison::DeadLetter {
+            setup.read_whole_rows()?;
+        }
         upstream = Upstream::step(&setup, &upstream);
         steps.push(setup);
     }
@@ -325,6 +328,15 @@ impl Setup {
         })
     }
 
+    /// Reads also the columns that the processor does not want, so that a dead letter is all of its row.
+    fn read_whole_rows(&mut self) -> Result<(), QueryError> {
+        self.input_columns = all_columns(&self.info.input, &self.input_columns)?;
+        if let (Some(schema), Some(columns)) = (&self.info.initial_state, &mut self.initial_columns) {
+            *columns = all_columns(schema, columns)?;
+        }
+        Ok(())
+    }
+
     /// Ready to process batches.
     ///
     /// # Errors
@@ -373,6 +385,12 @@ fn initial_routing(info: &QueryInfo, plan: &OperatorPlan, key_groups: u16) -> Re
         }
     }
     Ok(Some(Routing { key: key_layout(&plan.key)?, columns: columns.clone(), event_time: None, key_groups }))
+}
+
+/// All columns, those that are needed as they are.
+fn all_columns(schema: &Schema, needed: &Schema) -> Result<Schema, QueryError> {
+    let field = |field: &Field| needed.field(&field.name).unwrap_or(field).clone();
+    Ok(Schema::new(schema.fields().iter().map(field).collect())?)
 }
 
 /// The columns to read: those that rows carry, the key, and the event time. NOT NULL where it is wanted so.

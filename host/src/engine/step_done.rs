@@ -1,6 +1,7 @@
 //! What one step did in a batch: its workers' parts, put together in range order.
 
 use super::commit::WorkerCommit;
+use super::dead_letters::StepLetters;
 use super::metrics::Counted;
 use super::output::Output;
 use super::pipeline::Done;
@@ -29,6 +30,8 @@ pub(super) struct StepDone {
     pub(super) rows_refused: u64,
     /// XXH3-128 of the packed emitted rows, in hex.
     pub(super) output_digest: String,
+    /// What it did not process.
+    pub(super) dead: StepLetters,
 }
 
 impl StepDone {

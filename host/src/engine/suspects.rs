@@ -55,10 +55,10 @@ fn find(
             return None;
         }
         let key = GroupingKey::new(&suspect.key);
-        let alone = routed.of_key(key).ok()?;
+        let alone = routed.gather([routed.of_key(key).rows.as_slice()]).ok()?;
         match pipeline.failure_alone(store, due, work, key_groups.clone(), key, alone) {
             Some(QueryError::Operator { source: alone, .. }) if alone.is_like(source) => {
-                return Some(AtKey::Key(suspect.shown.clone()));
+                return Some(AtKey::Key(Box::new(suspect.clone())));
             }
             Some(_) => all_succeed = false,
             None => {}

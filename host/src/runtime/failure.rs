@@ -12,7 +12,7 @@ use wasmtime::{Trap, WasmBacktrace};
 
 use super::host::Host;
 use super::limits::Limits;
-use crate::engine::operator::{AtKey, OperatorError};
+use crate::engine::operator::{AtKey, OperatorError, Suspect};
 use crate::engine::output::OutputError;
 use crate::record::{EncodeError, RowFault, SchemaError};
 use crate::state::StateError;
@@ -177,16 +177,12 @@ pub(super) fn guest_failure(export: &'static str, code: &str, message: &str, sta
 }
 
 /// At which key the guest failed: the one that it named, else one of those that it had in hand.
-pub(super) fn at_key(named: Option<String>, host: &Host) -> AtKey {
-    let cut = |key: &str| cut(key, KEY_BYTES_MAX);
-    if let Some(key) = named {
-        return AtKey::Key(cut(&key));
-    }
-    let mut suspects = host.keys_in_hand();
-    suspects.iter_mut().for_each(|suspect| suspect.shown = cut(&suspect.shown));
+pub(super) fn at_key(named: Option<Suspect>, host: &Host) -> AtKey {
+    let mut suspects = named.map_or_else(|| host.keys_in_hand(), |named| vec![named]);
+    suspects.iter_mut().for_each(|suspect| suspect.shown = cut(&suspect.shown, KEY_BYTES_MAX));
     match suspects.as_slice() {
         [] => AtKey::NoKey,
-        [only] => AtKey::Key(only.shown.clone()),
+        [only] => AtKey::Key(Box::new(only.clone())),
         _ => AtKey::OneOf(suspects.into()),
     }
 }
@@ -197,6 +193,9 @@ pub(super) fn report(error: wasmtime::Error, export: &'static str, host: &Host, 
         Ok(HostFailure(source)) => return OperatorError::Host(source),
         Err(error) => error,
     };
+    if let Some(lacking) = host.limiter.machine_lacks() {
+        return OperatorError::Host(lacking.into());
+    }
     let (code, message) = classify(&error, host, limits);
     let backtrace = error.downcast_ref::<WasmBacktrace>().map(frames).unwrap_or_default();
     trap(export, code, message, backtrace, host)
@@ -220,13 +219,13 @@ pub(super) fn trap(
 const PANIC: &str = "panic in group ";
 
 /// Puts the grouping key in place of the group's number in an SDK's last words, and answers it.
-fn name_key(log_tail: &mut [String], host: &Host) -> Option<String> {
+fn name_key(log_tail: &mut [String], host: &Host) -> Option<Suspect> {
     let line = log_tail.iter_mut().rev().find(|line| line.starts_with(PANIC))?;
     let after = line.strip_prefix(PANIC)?;
     let end = after.find(|character: char| !character.is_ascii_digit()).unwrap_or(after.len());
     let (group, rest) = after.split_at(end);
     let key = host.key_of(group.parse().ok()?)?;
-    *line = format!("panic in the group of key {}{rest}", cut(&key, KEY_BYTES_MAX));
+    *line = format!("panic in the group of key {}{rest}", cut(&key.shown, KEY_BYTES_MAX));
     Some(key)
 }
 

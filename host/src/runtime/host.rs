@@ -144,6 +144,11 @@ impl Batch {
         if index < self.variables.len() { Ok(index) } else { Err(no_variable(number)) }
     }
 
+    /// A grouping key for a report.
+    fn suspect(&self, group: GroupId) -> Suspect {
+        Suspect { key: self.session.key(group).row.to_vec(), shown: self.key_json(group) }
+    }
+
     /// A grouping key as JSON, for people.
     pub(super) fn key_json(&self, group: GroupId) -> String {
         match row_to_json(&self.key, self.session.key(group).row) {
@@ -242,17 +247,16 @@ impl Host {
         }
     }
 
-    /// The grouping key of a group that the guest names, as JSON.
-    pub(super) fn key_of(&self, id: u32) -> Option<String> {
+    /// The grouping key of a group that the guest names.
+    pub(super) fn key_of(&self, id: u32) -> Option<Suspect> {
         let Stage::Batch(batch) = &self.stage else { return None };
-        batch.feed.group(id).map(|group| batch.key_json(group))
+        batch.feed.group(id).map(|group| batch.suspect(group))
     }
 
     /// The grouping keys that the guest has in hand.
     pub(super) fn keys_in_hand(&self) -> Vec<Suspect> {
         let Stage::Batch(batch) = &self.stage else { return Vec::new() };
-        let suspect = |group| Suspect { key: batch.session.key(group).row.to_vec(), shown: batch.key_json(group) };
-        batch.feed.groups().map(suspect).collect()
+        batch.feed.groups().map(|group| batch.suspect(group)).collect()
     }
 }
 

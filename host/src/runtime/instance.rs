@@ -3,7 +3,7 @@
 //!
 //! An instance that trapped or failed is never called again.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use wasmtime::{AsContextMut, Store, StoreContextMut};
 
@@ -115,7 +115,8 @@ impl Instance {
             .map_err(unfit)?;
         self.store.data_mut().stage = Stage::Batch(Box::new(batch));
         let initial_state = now.initial_state.as_ref().map(RowLayout::new);
-        Ok(OpenInstance { instance: Some(self), time: task.time, columns: RowLayout::new(&now.columns), initial_state })
+        let columns = RowLayout::new(&now.columns);
+        Ok(OpenInstance { instance: Some(self), time: task.time, columns, initial_state, fuel: task.fuel })
     }
 
     /// Calls an export and sorts out how it ended.
@@ -131,6 +132,9 @@ impl Instance {
         match answered {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(failure)) => {
+                if let Some(lacking) = host.limiter.machine_lacks() {
+                    return Err(OperatorError::Host(lacking.into()));
+                }
                 let Failure { of, code, message, stack } = failure;
                 host.log.finish();
                 let at = at_key(of.and_then(|group| host.key_of(group)), host);
@@ -163,6 +167,8 @@ pub(super) struct OpenInstance {
     time: TimerValues,
     columns: RowLayout,
     initial_state: Option<RowLayout>,
+    /// Where the fuel of one that is not closed is noted.
+    fuel: Arc<OnceLock<u64>>,
 }
 
 impl OpenInstance {
@@ -189,12 +195,16 @@ impl OpenInstance {
                 Ok(false) => break,
                 Err(refusal) => return Err(outside_of_guest(refusal, export, &instance)),
             }
-            instance.call(export, |handler, store| match phase {
+            let answered = instance.call(export, |handler, store| match phase {
                 BatchPhase::InitialState => handler.call_handle_initial_state(store, time),
                 BatchPhase::InputRows => handler.call_handle_input_rows(store, time),
                 BatchPhase::ExpiredTimers => handler.call_handle_expired_timer(store, time),
                 BatchPhase::Close => handler.call_close(store),
-            })?;
+            });
+            if let Err(error) = answered {
+                self.note_fuel(&mut instance);
+                return Err(error);
+            }
             if !instance.batch()?.feed.drained() {
                 let message = "it answered before input.next had answered none; an SDK must pull all chunks".to_owned();
                 return Err(trap(export, "INPUT_NOT_DRAINED", message, String::new(), instance.store.data()));
@@ -202,6 +212,20 @@ impl OpenInstance {
         }
         self.instance = Some(instance);
         Ok(())
+    }
+
+    fn note_fuel(&self, instance: &mut Instance) {
+        if let Some(fuel) = fuel_used(&mut instance.store.as_context_mut()) {
+            self.fuel.get_or_init(|| fuel);
+        }
+    }
+}
+
+impl Drop for OpenInstance {
+    fn drop(&mut self) {
+        if let Some(mut instance) = self.instance.take() {
+            self.note_fuel(&mut instance);
+        }
     }
 }
 

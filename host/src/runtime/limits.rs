@@ -117,6 +117,7 @@ pub(super) struct Limiter {
     granted_last: usize,
     table_elements: usize,
     refused: Option<String>,
+    machine_lacks: Option<String>,
 }
 
 impl Limiter {
@@ -131,12 +132,18 @@ impl Limiter {
             granted_last: 0,
             table_elements: 0,
             refused: None,
+            machine_lacks: None,
         }
     }
 
     /// What was refused last, as a sentence with the setting to raise.
     pub(super) fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
+    }
+
+    /// Set once the machine had no memory that the guest may have: whatever the guest then fails of, it is not its fault.
+    pub(super) fn machine_lacks(&self) -> Option<&str> {
+        self.machine_lacks.as_deref()
     }
 
     /// Linear memory and tables. Neither ever shrinks, so this is also the most that there was.
@@ -166,8 +173,12 @@ impl ResourceLimiter for Limiter {
     }
 
     fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
-        self.memory_bytes = self.memory_bytes.saturating_sub(std::mem::take(&mut self.granted_last));
-        self.refused = Some(format!("the machine has no memory for it: {error:#}"));
+        // One that was not granted failed at the memory's own maximum.
+        let granted = std::mem::take(&mut self.granted_last);
+        self.memory_bytes = self.memory_bytes.saturating_sub(granted);
+        if granted > 0 {
+            self.machine_lacks = Some(format!("the machine has no memory for it: {error:#}"));
+        }
         Ok(())
     }
 
@@ -239,6 +250,7 @@ mod tests {
         assert!(limiter.memory_growing(0, 60, None).unwrap());
         limiter.memory_grow_failed(wasmtime::Error::msg("no memory")).unwrap();
         assert_eq!(limiter.bytes(), 0);
+        assert!(limiter.refused().is_none() && limiter.machine_lacks().is_some());
     }
 
     #[test]

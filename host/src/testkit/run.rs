@@ -16,7 +16,7 @@ use super::report::{Actual, Failure, StepReport};
 use crate::clock::ManualClock;
 use crate::config::QueryConfig;
 use crate::connect::memory::{MemorySink, MemoryTable};
-use crate::connect::{Format, SourceSettings, open_quarantine, open_source};
+use crate::connect::{Format, SourceSettings, open_aside, open_source};
 use crate::disk::RealDisk;
 use crate::engine::error::QueryError;
 use crate::engine::faults;
@@ -178,10 +178,11 @@ impl<'k> Run<'k> {
             open_source(settings, Box::new(std::io::empty())).map_err(|error| Failure::new(error.code, &error))
         };
         let disk = Arc::new(RealDisk);
-        let quarantine = config.quarantine.as_ref().map(|_| {
-            open_quarantine(&self.path("quarantine"), Arc::clone(&disk) as _)
-                .map_err(|error| Failure::new(error.code, &error))
-        });
+        let aside = |name| {
+            open_aside(&self.path(name), Arc::clone(&disk) as _).map_err(|error| Failure::new(error.code, &error))
+        };
+        let quarantine = config.quarantine.as_ref().map(|_| aside("quarantine")).transpose()?;
+        let dead_letters = config.dead_letters.as_ref().map(|_| aside("dead-letters")).transpose()?;
         let steps = config.steps.iter().map(|step| {
             let metering = config.query.metering;
             Ok(StepParts {
@@ -196,7 +197,8 @@ impl<'k> Run<'k> {
             steps: steps.collect::<Result<_, Failure>>()?,
             inputs: config.sources.iter().map(|of| source(&of.at)).collect::<Result<_, Failure>>()?,
             sink: Box::new(MemorySink::new(self.table.clone())),
-            quarantine: quarantine.transpose()?,
+            quarantine,
+            dead_letters,
             clock: Arc::clone(&self.clock) as _,
             disk,
             checkpoint: self.path("checkpoint"),

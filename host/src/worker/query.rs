@@ -96,6 +96,7 @@ fn open_query(open: &Open, components: &Components, host: &Host, wake: &Wake) ->
         inputs: vec![Box::new(source)],
         sink: Box::new(ResultsSink::new(Arc::clone(&host.disk) as _, &folders.results)),
         quarantine: None,
+        dead_letters: None,
         clock: Arc::clone(&host.clock) as _,
         disk: Arc::clone(&host.disk) as _,
         checkpoint: folders.checkpoint,

@@ -9,15 +9,18 @@ const RESULTS: &str = "rows go to the query's own results";
 const SERVER: &str = "the server decides where its data lies";
 const UPLOADED: &str = "processors are uploaded, and named with processor";
 const CHECKED: &str = "rows are checked when they are ingested, and a request with a bad one is refused";
+const FAILS: &str = "hosted queries have no dead letters yet: a batch at which a processor fails is tried again";
 const CLOCK: &str = "hosted queries run by the server's clock";
 const FUEL: &str = "hosted processors are metered by fuel";
 
 /// Each with who decides it instead, wherever it stands in a document.
-pub(super) const REFUSED: [(&str, &str); 22] = [
+pub(super) const REFUSED: [(&str, &str); 26] = [
+    ("after_poison", FAILS),
     ("bad_rows", CHECKED),
     ("checkpoint", SERVER),
     ("clock", CLOCK),
     ("component", UPLOADED),
+    ("dead_letters", FAILS),
     ("delimiter", INGESTED),
     ("dropped_sources", INGESTED),
     ("files_per_batch", INGESTED),
@@ -27,7 +30,9 @@ pub(super) const REFUSED: [(&str, &str); 22] = [
     ("initial_state", "initial state is not taken from files here; ingest the rows instead"),
     ("metering", FUEL),
     ("null_value", INGESTED),
+    ("on_poison", FAILS),
     ("path", SERVER),
+    ("poison", FAILS),
     ("quarantine", CHECKED),
     ("sink", RESULTS),
     ("skip_committed", INGESTED),

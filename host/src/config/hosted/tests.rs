@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::super::tables::{LimitsTable, ProcessorConfig, QuarantineConfig, QueryTable, SourceTable, StepConfig};
+use super::super::tables::{
+    DeadLettersConfig, LimitsTable, ProcessorConfig, QuarantineConfig, QueryTable, SourceTable, StepConfig,
+};
 use super::super::{QueryFile, SinkSettings, SourceSettings};
 use super::refused::REFUSED;
 use super::*;
@@ -148,6 +150,7 @@ fn settings_of_query_files() -> BTreeSet<String> {
         settings_of::<SourceSettings>(),
         settings_of::<SinkSettings>(),
         settings_of::<QuarantineConfig>(),
+        settings_of::<DeadLettersConfig>(),
         settings_of::<QueryTable>(),
         settings_of::<WatermarkConfig>(),
         settings_of::<LimitsTable>(),

@@ -35,6 +35,7 @@ pub(in super::super) fn open_as(processor: &Processor, plan: OperatorPlan) -> Re
         key_groups: 0..GROUPS,
         session,
         output: output(),
+        fuel: Arc::default(),
     })
 }
 

@@ -4,7 +4,7 @@
 //! due is fixed when the phase opens: for a key that is touched afterwards the timers as they were are set aside first.
 //! So key groups can be opened one after another, and only one group's due keys are held at a time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
 use super::super::codec::{parse_timers_record, push_timers_record};
@@ -23,8 +23,10 @@ pub(super) struct Timers {
     /// By group; shorter than the number of groups where no timer was used.
     of_groups: Vec<Option<Box<KeyTimers>>>,
     phase: Option<Phase>,
-    /// The one key whose timers come out, see [`Session::fire_only`].
-    only: Option<GroupId>,
+    /// The keys whose timers come out, by key group, see [`Session::fire_only`].
+    only: Option<BTreeMap<u16, Vec<GroupId>>>,
+    /// Timers to take out when the phase opens, see [`Session::skip_timer`].
+    skipped: Vec<(GroupId, i64)>,
 }
 
 /// The timers of one key.
@@ -212,16 +214,31 @@ impl Session {
     }
 
     /// Leaves the due timers of all other keys alone. Before [`Self::open_due`].
-    pub fn fire_only(&mut self, key: GroupingKey<'_>) {
-        self.timers.only = Some(self.enter(key));
+    pub fn fire_only<'k>(&mut self, keys: impl IntoIterator<Item = GroupingKey<'k>>) {
+        let mut only = BTreeMap::<_, Vec<_>>::new();
+        for key in keys {
+            let group = self.enter(key);
+            only.entry(self.key_group_of(group)).or_default().push(group);
+        }
+        self.timers.only = Some(only);
+    }
+
+    /// Takes a timer out when the phase opens, whether it is committed or of this batch: as if it had been deleted last of
+    /// all that happened before.
+    pub fn skip_timer(&mut self, key: GroupingKey<'_>, expiry_ms: i64) {
+        let group = self.enter(key);
+        self.timers.skipped.push((group, expiry_ms));
     }
 
     /// Opens the timer phase, after all input: due is every timer that now exists with an expiry at or before the
     /// threshold.
     ///
     /// # Errors
-    /// None today; the answer leaves room for a store that must prepare.
+    /// The disk, or damage.
     pub fn open_due(&mut self, threshold_ms: i64) -> Result<(), StateError> {
+        for (group, expiry_ms) in std::mem::take(&mut self.timers.skipped) {
+            self.delete_timer(group, expiry_ms)?;
+        }
         self.timers.of_groups.iter_mut().flatten().for_each(|timers| timers.log = None);
         let mut changed = self.timers.changed();
         self.groups.sort_by_key(&mut changed);
@@ -297,8 +314,8 @@ impl Session {
 
     /// The keys of a key group that have timers due, in their order.
     fn due_keys(&mut self, key_group: u16, threshold_ms: i64) -> Result<Vec<GroupId>, StateError> {
-        let mut groups = match self.timers.only {
-            Some(only) => Vec::from_iter((self.key_group_of(only) == key_group).then_some(only)),
+        let mut groups = match &self.timers.only {
+            Some(only) => only.get(&key_group).cloned().unwrap_or_default(),
             None => self.keys_with_timers(key_group, threshold_ms)?,
         };
         self.prefetch_timers(&groups)?;

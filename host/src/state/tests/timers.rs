@@ -130,9 +130,25 @@ fn of_one_key_alone_only_its_timers_come_out_of_whichever_batch() {
         register(&mut session, "a", &[2]);
         register(&mut session, "c", &[2]);
 
-        session.fire_only(key("a"));
+        session.fire_only([key("a")]);
 
         assert_eq!(fire_only(&mut session, 5), fired(&[("a", 1), ("a", 2)]));
+    });
+}
+
+#[test]
+fn a_timer_that_is_skipped_is_gone_without_having_come_out() {
+    on_every_store(&[], |world| {
+        world.batch(0, |session| {
+            register(session, "a", &[1, 2]);
+        });
+        world.batch(1, |session| {
+            register(session, "b", &[1]);
+            session.skip_timer(key("a"), 1);
+            session.skip_timer(key("b"), 1);
+            assert_eq!(fire_only(session, 1), []);
+        });
+        assert_eq!(next_batch(world, 5), fired(&[("a", 2)]));
     });
 }
 
