@@ -2,8 +2,11 @@
 
 mod attacks;
 mod client;
+mod consumers;
 mod evil_client;
+mod follow;
 pub mod harness;
+mod ingest;
 mod life;
 mod load;
 mod openapi;
@@ -12,3 +15,4 @@ mod queries;
 mod streams;
 mod tenants;
 mod walkthrough;
+mod workers;

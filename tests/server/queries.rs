@@ -9,13 +9,14 @@ use super::harness::{Answer, Client, Server};
 use crate::support::component;
 
 const QUERIES: &str = "/v1/tenants/acme/queries";
-const VISITS: &str = "/v1/tenants/acme/queries/visits";
+/// Where the query of [`with_counter`] is.
+pub const VISITS: &str = "/v1/tenants/acme/queries/visits";
 
 /// Longer than anything takes here, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A tenant with the counter of the examples, and a query of it that runs.
-fn with_counter(server: &Server) -> Client {
+pub fn with_counter(server: &Server) -> Client {
     let acme = server.tenant("acme");
     acme.upload("/v1/tenants/acme/processors/counter", &std::fs::read(component("counter")).unwrap());
     acme.post(QUERIES, &visits()).expect(201);
@@ -27,16 +28,22 @@ fn visits() -> Value {
     json!({ "name": "visits", "processor": "counter@1", "input_schema": "key STRING, n BIGINT NOT NULL", "key": ["key"] })
 }
 
-fn ingest(client: &Client, rows: &str) -> Answer {
+/// Hands over rows, as JSON Lines.
+pub fn ingest(client: &Client, rows: &str) -> Answer {
     let client = client.with("content-type", "application/x-ndjson");
     client.send(Method::POST, &format!("{VISITS}/rows"), rows.as_bytes())
 }
 
 /// Waits until the query stands like this.
-fn wait(client: &Client, until: impl Fn(&Value) -> bool) -> Value {
+pub fn wait(client: &Client, until: impl Fn(&Value) -> bool) -> Value {
+    wait_at(client, VISITS, until)
+}
+
+/// Waits until the query at this path stands like this.
+pub fn wait_at(client: &Client, path: &str, until: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
-        let query = client.get(VISITS).expect(200).body;
+        let query = client.get(path).expect(200).body;
         if until(&query) {
             return query;
         }
@@ -45,7 +52,8 @@ fn wait(client: &Client, until: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-fn processed(client: &Client, rows: u64) -> Value {
+/// Waits until so many rows are processed.
+pub fn processed(client: &Client, rows: u64) -> Value {
     wait(client, |query| query["rows_processed"] == rows)
 }
 
