@@ -1,7 +1,7 @@
 //! The walls around a child process that runs or compiles what tenants uploaded: what it cannot reach, even if native code
 //! in it is the attacker's.
 //!
-//! The server calls [`spawn`] with a [`Program`] and its [`Walls`]. The child, which is this program again, calls [`enter`]
+//! The server calls [`spawn()`] with a [`Program`] and its [`Walls`]. The child, which is this program again, calls [`enter()`]
 //! before anything else: it closes the walls behind itself and tells the server by a [`Report`] which [`Layer`]s hold. Both
 //! are then connected by one socket, and the child has nothing else.
 //!

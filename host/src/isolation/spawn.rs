@@ -21,7 +21,7 @@ const LAST_WORDS_MAX: u64 = 8 * 1024;
 /// What to start.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The subcommand of `tidemill`, which calls [`enter`](super::enter) first.
+    /// The subcommand of `tidemill`, which calls [`enter`](super::enter()) first.
     pub subcommand: &'static str,
     /// What the child is called in messages, for example `worker of tenant 4f2a`.
     pub label: String,
