@@ -150,7 +150,7 @@ pub const COSTS: &[Attack] = &[
             processor("", fill)
         },
         set: |limits| (limits.init_memory_bytes, limits.memory_bytes) = (512 << 20, 128 << 20),
-        code: "GUEST_MEMORY",
+        code: "COMPILE_MEMORY",
         raise: |limits| limits.memory_bytes = 1 << 30,
         then: None,
     },

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt;
+use std::{fmt, io};
 
 use wasmtime::{Trap, WasmBacktrace};
 
@@ -194,11 +194,16 @@ pub(super) fn report(error: wasmtime::Error, export: &'static str, host: &Host, 
         Err(error) => error,
     };
     if let Some(lacking) = host.limiter.machine_lacks() {
-        return OperatorError::Host(lacking.into());
+        return out_of_memory(lacking);
     }
     let (code, message) = classify(&error, host, limits);
     let backtrace = error.downcast_ref::<WasmBacktrace>().map(frames).unwrap_or_default();
     trap(export, code, message, backtrace, host)
+}
+
+/// The machine, or what it gives this process, has no memory for the guest: no fault of the guest's.
+pub(super) fn out_of_memory(lacking: &str) -> OperatorError {
+    OperatorError::Host(io::Error::new(io::ErrorKind::OutOfMemory, lacking).into())
 }
 
 /// A trap, with what the host knows of the guest: its last words and the keys it had in hand.

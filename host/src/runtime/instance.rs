@@ -12,7 +12,7 @@ use super::bindings::StatefulProcessor;
 use super::bindings::exports::tidemill::processor::handler::{self, Guest};
 use super::bindings::tidemill::processor::types::Failure;
 use super::convert;
-use super::failure::{Refusal, at_key, guest_failure, report, trap};
+use super::failure::{Refusal, at_key, guest_failure, out_of_memory, report, trap};
 use super::host::{Batch, BatchPhase, Host, Stage, fuel_used, refill};
 use super::processor::Ready;
 use super::random::Place;
@@ -133,7 +133,7 @@ impl Instance {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(failure)) => {
                 if let Some(lacking) = host.limiter.machine_lacks() {
-                    return Err(OperatorError::Host(lacking.into()));
+                    return Err(out_of_memory(lacking));
                 }
                 let Failure { of, code, message, stack } = failure;
                 host.log.finish();
