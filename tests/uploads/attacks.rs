@@ -104,7 +104,7 @@ pub const COSTS: &[Attack] = &[
     },
     Attack {
         limit: "wall",
-        make: polite,
+        make: || with_module(&repeated(4_000, "(func (result i32) (i32.add (i32.const 1) (i32.const 2)))")),
         set: |limits| limits.wall = Duration::from_millis(1),
         code: "COMPILE_WALL_TIME",
         raise: |limits| limits.wall = Duration::from_secs(180),
