@@ -14,6 +14,7 @@ use tidemill_host::engine::operator::{OutputMode, TimeMode};
 use tidemill_host::engine::output::OutputLimits;
 use tidemill_host::engine::progress::Progress;
 use tidemill_host::engine::query::{Parts, Query, Step, StepParts, StoreKind};
+use tidemill_host::engine::replay::{Beginning, Compared, Observer};
 use tidemill_host::engine::settings::{
     BadRows, InputSettings, PoisonPolicy, QuerySettings, Retention, StepSettings, Trigger, WatermarkPolicy,
     WatermarkSettings,
@@ -243,4 +244,16 @@ pub fn shown(row: &str) -> String {
 pub fn shown_files(folder: &Path) -> Vec<String> {
     let rows: String = rows(folder);
     rows.lines().map(shown).collect()
+}
+
+/// What a replay compared.
+#[derive(Default)]
+pub struct Seen(pub Vec<Compared>);
+
+impl Observer for Seen {
+    fn begins(&mut self, _: &Beginning) {}
+
+    fn compared(&mut self, batch: &Compared) {
+        self.0.push(batch.clone());
+    }
 }

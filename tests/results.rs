@@ -11,13 +11,13 @@ use tidemill_host::connect::{FileFormat, FileSource, TextFormat};
 use tidemill_host::disk::testing::{FaultyDisk, Loss, RecordingDisk};
 use tidemill_host::disk::{Disk, RealDisk};
 use tidemill_host::engine::error::QueryError;
-use tidemill_host::engine::replay::{Beginning, ChangedInput, Compared, Observer, ReplayParts, replay};
+use tidemill_host::engine::replay::{ChangedInput, ReplayParts, replay};
 use tidemill_host::engine::rollback::{Mode, PublishedRows, RolledBack, roll_back};
 use tidemill_host::engine::settings::{QuerySettings, Retention};
 use tidemill_host::engine::sink::Sink;
 use tidemill_host::results::{Entry, PageLimits, Position, ResultsReader, ResultsSink, RolledBackRows, open_folder};
 
-use super::native_query::{FileQuery, drain, event_time};
+use super::native_query::{FileQuery, Seen, drain, event_time};
 use super::support::write_at;
 use super::tally::{INPUT, Tally, Timers, schema};
 
@@ -270,17 +270,5 @@ impl Consumer {
 
     fn json(&self) -> Vec<&str> {
         self.rows.iter().map(|(_, json)| json.as_str()).collect()
-    }
-}
-
-/// What a replay found.
-#[derive(Default)]
-struct Seen(Vec<Compared>);
-
-impl Observer for Seen {
-    fn begins(&mut self, _: &Beginning) {}
-
-    fn compared(&mut self, batch: &Compared) {
-        self.0.push(batch.clone());
     }
 }

@@ -10,11 +10,13 @@ use tidemill_host::connect::memory::{MemoryRows, MemorySource};
 use tidemill_host::disk::RealDisk;
 use tidemill_host::engine::operator::TimeMode;
 use tidemill_host::engine::query::{Parts, Query, Step, StepParts};
-use tidemill_host::engine::replay::{Beginning, ChangedInput, Compared, Difference, Observer, ReplayParts, replay};
+use tidemill_host::engine::replay::{ChangedInput, Difference, ReplayParts, replay};
 use tidemill_host::engine::settings::{BadRows, QuerySettings, StepSettings, Trigger};
 use tidemill_host::record::{RowLayout, decode_rows, row_from_json};
 
-use super::native_query::{MemoryQuery, code, drain, event_time, in_mode, settings, source, step, tallies, two_steps};
+use super::native_query::{
+    MemoryQuery, Seen, code, drain, event_time, in_mode, settings, source, step, tallies, two_steps,
+};
 use super::tally::{INITIAL_STATE, INPUT, OUTPUT, Tally, Timers, initial_state, schema};
 
 /// Rows of a batch (key, number), and the time that passes before it.
@@ -302,18 +304,6 @@ fn a_null_that_the_next_step_does_not_take_is_a_bad_row() {
     let mut emitted = skipping.emitted();
     emitted.sort();
     assert_eq!(emitted, ["a row 1000 1 1", "b row 1000 1 4"]);
-}
-
-/// Collects what a replay compared.
-#[derive(Default)]
-struct Seen(Vec<Compared>);
-
-impl Observer for Seen {
-    fn begins(&mut self, _: &Beginning) {}
-
-    fn compared(&mut self, batch: &Compared) {
-        self.0.push(batch.clone());
-    }
 }
 
 #[test]

@@ -19,11 +19,11 @@ use tidemill_host::disk::RealDisk;
 use tidemill_host::engine::error::QueryError;
 use tidemill_host::engine::operator::Operator;
 use tidemill_host::engine::query::{Parts, Query};
-use tidemill_host::engine::replay::{Beginning, ChangedInput, Compared, Observer, ReplayParts, replay};
+use tidemill_host::engine::replay::{ChangedInput, ReplayParts, replay};
 use tidemill_host::engine::settings::{OnPoison, PoisonPolicy, QuerySettings};
 use tidemill_host::state::Family;
 
-use crate::native_query::{MemoryQuery, drain, settings};
+use crate::native_query::{MemoryQuery, Seen, drain, settings};
 use crate::support::{json_lines, rows};
 use crate::tally::{INPUT, Tally, input, schema};
 use fussy::Fussy;
@@ -139,15 +139,4 @@ fn model(rows: &[Row<'_>], workers: u16) -> (State, Vec<String>) {
     let mut running = query.open().unwrap();
     drain(&mut running).unwrap();
     (state(&running), query.emitted())
-}
-
-#[derive(Default)]
-struct Seen(Vec<Compared>);
-
-impl Observer for Seen {
-    fn begins(&mut self, _: &Beginning) {}
-
-    fn compared(&mut self, batch: &Compared) {
-        self.0.push(batch.clone());
-    }
 }

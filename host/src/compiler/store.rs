@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hmac::{Hmac, Mac};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 use crate::disk::{Disk, create_dir_durably, write_durably};
 use crate::ipc::Sealed;
-use crate::runtime::{COMPONENT_BYTES_MAX, NATIVE_BYTES_MAX};
+use crate::runtime::{COMPONENT_BYTES_MAX, NATIVE_BYTES_MAX, sha256_hex};
 
 const COMPONENTS: &str = "components";
 const NATIVE: &str = "native";
@@ -196,8 +196,4 @@ fn mac_file(path: &Path) -> PathBuf {
     let mut file = path.as_os_str().to_owned();
     file.push(MAC);
     file.into()
-}
-
-fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

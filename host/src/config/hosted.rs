@@ -31,8 +31,7 @@ use super::tables::{
 use crate::engine::operator::{OutputMode, TimeMode};
 use crate::engine::output::OutputLimits;
 use crate::engine::settings::{
-    BadRows, InputSettings, ONLY_SOURCE, ONLY_STEP, PoisonPolicy, QuerySettings, Retention, StepSettings, Trigger,
-    WatermarkPolicy,
+    BadRows, InputSettings, ONLY_SOURCE, ONLY_STEP, PoisonPolicy, QuerySettings, StepSettings, Trigger, WatermarkPolicy,
 };
 use crate::engine::source::ReadLimits;
 use crate::record::Schema;
@@ -202,11 +201,7 @@ impl HostedQuery {
             seed: self.seed,
             min_batch_interval_ms: millis(self.min_batch_interval),
             ttl_sweep_ms: millis(self.ttl_sweep),
-            retention: Retention {
-                snapshot_batches: self.retention.snapshot_batches.max(1),
-                snapshot_bytes: self.retention.snapshot_bytes.max(1),
-                batches: self.retention.batches.max(1),
-            },
+            retention: self.retention.settings(),
         }
     }
 }

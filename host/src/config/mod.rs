@@ -17,9 +17,7 @@ use serde::Deserialize;
 
 use crate::connect::{SinkSettings, SourceSettings};
 use crate::engine::output::OutputLimits;
-use crate::engine::settings::{
-    InputSettings, ONLY_SOURCE, ONLY_STEP, PoisonPolicy, QuerySettings, Retention, StepSettings,
-};
+use crate::engine::settings::{InputSettings, ONLY_SOURCE, ONLY_STEP, PoisonPolicy, QuerySettings, StepSettings};
 use crate::engine::source::ReadLimits;
 pub use environment::Environment;
 use overlay::{drop_empty_paths, inherit_limits, name_list_of_sources, not_said, overlay, resolve_paths};
@@ -220,11 +218,7 @@ impl QueryConfig {
             seed: query.seed,
             min_batch_interval_ms: millis(query.min_batch_interval),
             ttl_sweep_ms: millis(query.ttl_sweep),
-            retention: Retention {
-                snapshot_batches: self.retention.snapshot_batches.max(1),
-                snapshot_bytes: self.retention.snapshot_bytes.max(1),
-                batches: self.retention.batches.max(1),
-            },
+            retention: self.retention.settings(),
         }
     }
 }

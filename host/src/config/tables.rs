@@ -352,6 +352,16 @@ pub struct RetentionTable {
     pub snapshot_bytes: u64,
 }
 
+impl RetentionTable {
+    pub(super) fn settings(&self) -> Retention {
+        Retention {
+            snapshot_batches: self.snapshot_batches.max(1),
+            snapshot_bytes: self.snapshot_bytes.max(1),
+            batches: self.batches.max(1),
+        }
+    }
+}
+
 impl Default for RetentionTable {
     fn default() -> Self {
         let Retention { snapshot_batches, snapshot_bytes, batches } = Retention::default();

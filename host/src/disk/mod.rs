@@ -15,6 +15,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
 mod durable;
+pub(crate) mod fields;
 mod real;
 pub mod testing;
 

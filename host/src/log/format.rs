@@ -13,6 +13,9 @@
 //! file never pass for a frame; it covers that of the payload.
 //! The first 16 bytes keep their meaning in every version.
 
+use crate::disk::fields::Fields;
+pub(super) use crate::disk::fields::crc;
+
 /// The version that is written, and the newest that is read.
 pub(super) const VERSION: u32 = 1;
 
@@ -55,7 +58,7 @@ impl SegmentHeader {
     }
 
     pub(super) fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self, HeaderDefect> {
-        let mut fields = Fields { bytes, at: 0 };
+        let mut fields = Fields::of(bytes);
         let magic: [u8; 8] = fields.take();
         let version = fields.u32();
         let start_is_whole = fields.crc_is_right(0);
@@ -122,7 +125,7 @@ impl Frame {
 
     /// None: no frame begins with these bytes.
     pub(super) fn decode(bytes: &[u8; FRAME_HEADER_BYTES], seed: u32) -> Option<Self> {
-        let mut fields = Fields { bytes, at: 0 };
+        let mut fields = Fields::of(bytes);
         let [kind, flags] = fields.take();
         let kind = match kind {
             1 => FrameKind::Piece,
@@ -173,7 +176,7 @@ impl RecordEnd {
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
-        let mut fields = Fields { bytes, at: 0 };
+        let mut fields = Fields::of(bytes);
         let [kind] = fields.take();
         Some(Self { kind, pieces: fields.u64(), bytes: fields.u64(), crc: fields.u32() })
     }
@@ -199,12 +202,6 @@ impl Pieces {
     }
 }
 
-pub(super) fn crc(seed: u32, bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new_with_initial(seed);
-    hasher.update(bytes);
-    hasher.finalize()
-}
-
 /// Writes fields one behind the other; the sizes of the formats above are those of their fields.
 struct Bytes<const N: usize> {
     finished: [u8; N],
@@ -226,36 +223,6 @@ impl<const N: usize> Bytes<N> {
     fn put_crc(&mut self, seed: u32) {
         let crc = crc(seed, self.finished.get(..self.at).unwrap_or_default());
         self.put(&crc.to_le_bytes());
-    }
-}
-
-struct Fields<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        let field = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N]);
-        self.at += N;
-        field
-    }
-
-    fn u16(&mut self) -> u16 {
-        u16::from_le_bytes(self.take())
-    }
-
-    fn u32(&mut self) -> u32 {
-        u32::from_le_bytes(self.take())
-    }
-
-    fn u64(&mut self) -> u64 {
-        u64::from_le_bytes(self.take())
-    }
-
-    fn crc_is_right(&mut self, seed: u32) -> bool {
-        let expected = crc(seed, self.bytes.get(..self.at).unwrap_or_default());
-        self.u32() == expected
     }
 }
 

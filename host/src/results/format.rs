@@ -11,6 +11,9 @@
 //! Checksums are CRC-32. A frame's own is seeded with the stream and the number of the segment, so stale bytes of another file
 //! never pass for a frame; it covers that of the payload. The first 16 bytes keep their meaning in every version.
 
+use crate::disk::fields::Fields;
+pub(super) use crate::disk::fields::crc;
+
 /// The version that is written, and the newest that is read.
 pub(super) const VERSION: u32 = 1;
 
@@ -57,16 +60,16 @@ impl SegmentHeader {
     }
 
     pub(super) fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self, HeaderDefect> {
-        let mut fields = Fields { bytes, at: 0 };
+        let mut fields = Fields::of(bytes);
         let magic: [u8; 8] = fields.take();
-        let version = u32::from_le_bytes(fields.take());
+        let version = fields.u32();
         if !fields.crc_is_right(0) || magic != MAGIC {
             return Err(HeaderDefect::Damaged);
         }
         if version > VERSION {
             return Err(HeaderDefect::Newer(version));
         }
-        let header = Self { stream: u64::from_le_bytes(fields.take()), number: u64::from_le_bytes(fields.take()) };
+        let header = Self { stream: fields.u64(), number: fields.u64() };
         if fields.crc_is_right(0) { Ok(header) } else { Err(HeaderDefect::Damaged) }
     }
 
@@ -141,43 +144,19 @@ impl Frame {
 
     /// None: no frame begins with these bytes.
     pub(super) fn decode(bytes: &[u8; FRAME_HEADER_BYTES], seed: u32) -> Option<Self> {
-        let mut fields = Fields { bytes, at: 0 };
+        let mut fields = Fields::of(bytes);
         let [number, zeros @ ..] = fields.take::<4>();
         let kind = FrameKind::ALL.into_iter().find(|kind| kind.number() == number)?;
         let frame = Self {
             kind,
-            length: u32::from_le_bytes(fields.take()),
-            generation: u32::from_le_bytes(fields.take()),
-            rows: u32::from_le_bytes(fields.take()),
-            batch: u64::from_le_bytes(fields.take()),
-            first: u64::from_le_bytes(fields.take()),
-            payload_crc: u32::from_le_bytes(fields.take()),
+            length: fields.u32(),
+            generation: fields.u32(),
+            rows: fields.u32(),
+            batch: fields.u64(),
+            first: fields.u64(),
+            payload_crc: fields.u32(),
         };
         (zeros == [0; 3] && frame.length as usize <= FRAME_BYTES_MAX && fields.crc_is_right(seed)).then_some(frame)
-    }
-}
-
-pub(super) fn crc(seed: u32, bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new_with_initial(seed);
-    hasher.update(bytes);
-    hasher.finalize()
-}
-
-struct Fields<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        let field = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N]);
-        self.at += N;
-        field
-    }
-
-    fn crc_is_right(&mut self, seed: u32) -> bool {
-        let expected = crc(seed, self.bytes.get(..self.at).unwrap_or_default());
-        u32::from_le_bytes(self.take()) == expected
     }
 }
 

@@ -49,6 +49,7 @@ mod tests;
 
 pub use bounds::Bounds;
 pub use cache::CompileCache;
+pub(crate) use cache::sha256_hex;
 pub use componentize::{ComponentizeError, WORLD, componentize, componentize_with_adapter, imports};
 pub use engine::{Metering, Sandbox, TICK};
 pub use error::ComponentError;

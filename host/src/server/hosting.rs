@@ -43,6 +43,7 @@ pub struct Hosting {
     /// Workers become users of their own.
     gives_users: bool,
     queries: RwLock<HashMap<Id, Arc<OpenQuery>>>,
+    taking_up: Mutex<()>,
 }
 
 /// A tenant, as far as its queries need it.
@@ -89,6 +90,7 @@ impl Hosting {
             tenants: data.tenants(),
             gives_users: gives_users(&data.tmp()),
             queries: RwLock::default(),
+            taking_up: Mutex::default(),
         }
     }
 
@@ -116,21 +118,21 @@ impl Hosting {
     /// # Errors
     /// Its folders cannot be made or read.
     pub fn host(&self, meta: &Meta, tenant: &Id, query: &Query) -> Result<(), Problem> {
-        // Held all the while: of two that take a query up, one does.
-        let mut queries = self.queries.write().unwrap_or_else(PoisonError::into_inner);
-        if queries.contains_key(&query.id) {
+        // Of two that take a query up, one does. Those who only ask for queries do not wait for the disk meanwhile.
+        let _taking_up = self.taking_up.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.get(&query.id).is_ok() {
             return Ok(());
         }
         let user = if self.gives_users { Some(meta.write(|writing| users::of(writing, tenant))?) } else { None };
         let home = Home { tenant, folder: &self.tenants.join(tenant.as_str()), user };
-        queries.insert(query.id.clone(), self.open(home, query)?);
+        let open = self.open(home, query)?;
+        self.queries.write().unwrap_or_else(PoisonError::into_inner).insert(query.id.clone(), open);
         Ok(())
     }
 
     fn open(&self, home: Home<'_>, query: &Query) -> Result<Arc<OpenQuery>, Problem> {
         let document = query.settings.to_string();
-        let settings =
-            HostedQuery::parse(document.as_bytes()).map_err(|error| Problem::new(error.code(), error.to_string()))?;
+        let settings = HostedQuery::parse(document.as_bytes())?;
         let id = query.id.as_str();
         let failed = |error: std::io::Error| Problem::new("QUERY_FOLDER_FAILED", error.to_string());
         make_folders(home.folder, id, home.user).map_err(failed)?;
@@ -143,7 +145,7 @@ impl Hosting {
             self.ingest,
             Arc::clone(&self.clock),
         );
-        let ingest = Arc::new(ingest.map_err(|error| Problem::new(error.code(), error.to_string()))?);
+        let ingest = Arc::new(ingest?);
         let root = File::open(home.folder).map_err(failed)?;
         let results = open_folder(std::os::fd::AsFd::as_fd(&root), &folders.results).map_err(failed)?;
 
@@ -166,7 +168,7 @@ impl Hosting {
         let open = Arc::new(OpenQuery {
             schema: settings.input_schema,
             ingest,
-            handle: handle.map_err(|error| Problem::new(error.code(), error.to_string()))?,
+            handle: handle?,
             results: Mutex::new(ResultsReader::new(results)),
             results_bytes_max: self.results_bytes_max,
             desired: Mutex::new(query.desired),
@@ -241,7 +243,7 @@ impl OpenQuery {
             Desired::Running if self.full.load(Ordering::Acquire) => Wanted::Paused,
             desired => wanted(desired),
         };
-        self.handle.want(wanted).map_err(|error| Problem::new(error.code(), error.to_string()))
+        Ok(self.handle.want(wanted)?)
     }
 
     /// More rows of it are durable.
@@ -249,7 +251,7 @@ impl OpenQuery {
     /// # Errors
     /// The server is stopping.
     pub fn rows(&self) -> Result<(), Problem> {
-        self.handle.rows().map_err(|error| Problem::new(error.code(), error.to_string()))
+        Ok(self.handle.rows()?)
     }
 
     /// Where it stands.
@@ -278,9 +280,7 @@ impl OpenQuery {
     /// # Errors
     /// Results that cannot be read; the server is stopping.
     pub fn make_room(&self) -> Result<(), Problem> {
-        let bytes = self.results(|results| results.bytes());
-        let bytes = bytes.map_err(|error| Problem::new(error.code(), error.to_string()))?;
-        let full = bytes >= self.results_bytes_max;
+        let full = self.results(|results| results.bytes())? >= self.results_bytes_max;
         if self.full.swap(full, Ordering::AcqRel) == full {
             return Ok(());
         }

@@ -14,7 +14,7 @@ use super::id::{Id, Name, hex, unhex};
 use super::meta::processors::{self, Version};
 use super::meta::signing_keys;
 use super::meta::tenants::{SignaturePolicy, Tenant};
-use crate::compiler::{CompileError, CompileLimits, StoreError};
+use crate::compiler::{CompileError, CompileLimits};
 use crate::ipc::Sealed;
 
 /// A component that somebody sent.
@@ -152,11 +152,5 @@ fn refused(error: CompileError) -> Problem {
         Problem::unprocessable(error.code().to_owned(), error.to_string())
     } else {
         Problem::new(error.code().to_owned(), error.to_string())
-    }
-}
-
-impl From<StoreError> for Problem {
-    fn from(error: StoreError) -> Self {
-        Self::new(error.code(), error.to_string())
     }
 }

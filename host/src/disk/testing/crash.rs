@@ -29,6 +29,14 @@ pub enum Loss {
     },
 }
 
+impl Loss {
+    /// What to try at an operation: the three fixed ones and so many random ones, others at each operation.
+    pub fn at(point: usize, random: usize) -> impl Iterator<Item = Self> {
+        let seeds = (0..random).map(move |n| Self::Random { seed: (point * random + n) as u64 });
+        [Self::Unsynced, Self::Nothing, Self::Bytes].into_iter().chain(seeds)
+    }
+}
+
 /// Builds the folders of `into`, one for each root, as `loss` leaves the disk after `operations`.
 pub(super) fn rebuild(initial: &[Tree], operations: &[Operation], loss: Loss, into: &[&Path]) -> io::Result<()> {
     let mut model = Model::new(initial);

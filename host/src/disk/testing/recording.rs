@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::{Disk, DiskFile, Entry, ReadSeek, RealDisk};
+use super::FaultyDisk;
 use super::crash::{self, Loss};
 
 /// The disk of the machine, with every change recorded in order.
@@ -35,6 +36,16 @@ impl RecordingDisk {
         })
     }
 
+    /// Records what happens below one folder, beneath a disk that fails on demand.
+    ///
+    /// # Errors
+    /// As [`Self::over`].
+    pub fn beneath_faults(root: &Path) -> io::Result<(Arc<Self>, FaultyDisk)> {
+        let recording = Arc::new(Self::over(&[root])?);
+        let faulty = FaultyDisk::over(Arc::<Self>::clone(&recording));
+        Ok((recording, faulty))
+    }
+
     /// How many operations have been recorded: the points of a crash are 0 to this.
     pub fn operations(&self) -> usize {
         self.lock().len()
@@ -50,6 +61,30 @@ impl RecordingDisk {
     /// How many of the operations recorded so far were syncs of a file, a folder or a tree.
     pub fn syncs(&self) -> usize {
         self.lock().iter().filter(|operation| operation.is_sync()).count()
+    }
+
+    /// Rebuilds the one root as a power loss at every operation from `from` on may leave it, see [`Loss::at`], and gives the
+    /// first outcome in which `broken`, told the operation and the rebuilt root, finds something wrong.
+    ///
+    /// # Errors
+    /// Scratch space that cannot be written.
+    pub fn first_broken(
+        &self,
+        from: usize,
+        random: usize,
+        broken: impl Fn(usize, &Path) -> Option<String>,
+    ) -> io::Result<Option<String>> {
+        for point in from..=self.operations() {
+            for loss in Loss::at(point, random) {
+                let rebuilt = tempfile::TempDir::new()?;
+                self.rebuild(point, loss, &[rebuilt.path()])?;
+                if let Some(broken) = broken(point, rebuilt.path()) {
+                    let before = self.describe(point);
+                    return Ok(Some(format!("{loss:?} at operation {point}: {broken}\n{before}")));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Builds the disk as a power loss after the first `point` operations leaves it, each root in a folder of `into`

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::super::writer::Writer;
 use super::*;
-use crate::disk::testing::{Failure, Loss, RecordingDisk, SyncKind};
+use crate::disk::testing::{Failure, RecordingDisk, SyncKind};
 
 /// Random ones at each operation, beside the three fixed ones.
 const LOSSES: usize = 3;
@@ -100,30 +100,17 @@ fn broken(dir: &Path, promise: Promise) -> Option<String> {
 
 /// Crashes at every operation from `from` on; gives the first outcome that breaks a promise.
 fn first_broken_promise(recording: &RecordingDisk, from: usize, promises: &[Promise]) -> Option<String> {
-    for point in from..=recording.operations() {
+    let broken = |point, root: &Path| {
         let promise = promises.iter().rfind(|promise| promise.operations <= point).copied().unwrap_or_default();
-        let seeds = (0..LOSSES).map(|n| Loss::Random { seed: (point * LOSSES + n) as u64 });
-        for loss in [Loss::Unsynced, Loss::Nothing, Loss::Bytes].into_iter().chain(seeds) {
-            let rebuilt = TempDir::new().unwrap();
-            recording.rebuild(point, loss, &[rebuilt.path()]).unwrap();
-            if let Some(broken) = broken(&rebuilt.path().join("ingest"), promise) {
-                return Some(format!("{loss:?} at operation {point}: {broken}\n{}", recording.describe(point)));
-            }
-        }
-    }
-    None
-}
-
-fn recorder(dir: &Path) -> (Arc<RecordingDisk>, FaultyDisk) {
-    let recording = Arc::new(RecordingDisk::over(&[dir]).unwrap());
-    let disk = FaultyDisk::over(Arc::<RecordingDisk>::clone(&recording));
-    (recording, disk)
+        broken(&root.join("ingest"), promise)
+    };
+    recording.first_broken(from, LOSSES, broken).unwrap()
 }
 
 #[test]
 fn a_power_loss_at_any_operation_loses_nothing_acknowledged_and_doubles_nothing() {
     let dir = TempDir::new().unwrap();
-    let (recording, disk) = recorder(dir.path());
+    let (recording, disk) = RecordingDisk::beneath_faults(dir.path()).unwrap();
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let promises = run(&disk, &recording, &dir.path().join("ingest"), 0);
     assert_eq!(promises.last().unwrap().requests, GROUPS.iter().sum::<u64>(), "the run came to its end");
@@ -136,7 +123,7 @@ fn a_power_loss_while_a_killed_process_is_recovered_loses_nothing() {
     let mut kill_at = 3;
     loop {
         let dir = TempDir::new().unwrap();
-        let (recording, disk) = recorder(dir.path());
+        let (recording, disk) = RecordingDisk::beneath_faults(dir.path()).unwrap();
         disk.fail_at(kill_at, Failure::Killed);
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let mut promises = run(&disk, &recording, &dir.path().join("ingest"), 0);
@@ -161,7 +148,7 @@ fn a_power_loss_while_a_killed_process_is_recovered_loses_nothing() {
 #[test]
 fn without_the_sync_of_a_group_a_power_loss_loses_what_was_acknowledged() {
     let dir = TempDir::new().unwrap();
-    let (recording, disk) = recorder(dir.path());
+    let (recording, disk) = RecordingDisk::beneath_faults(dir.path()).unwrap();
     disk.drop_syncs(|kind, _| kind == SyncKind::File);
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let promises = run(&disk, &recording, &dir.path().join("ingest"), 0);

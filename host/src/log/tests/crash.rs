@@ -3,15 +3,10 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::disk::testing::{Failure, Loss, RecordingDisk, SyncKind};
+use crate::disk::testing::{Failure, RecordingDisk, SyncKind};
 
 /// Random ones at each operation, beside the three fixed ones.
 const LOSSES: usize = 3;
-
-fn losses(point: usize) -> impl Iterator<Item = Loss> {
-    let seeds = (0..LOSSES).map(move |n| Loss::Random { seed: (point * LOSSES + n) as u64 });
-    [Loss::Unsynced, Loss::Nothing, Loss::Bytes].into_iter().chain(seeds)
-}
 
 /// What a run had promised after so many operations.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +17,8 @@ struct Promise {
     /// First record that must not be removed.
     kept: u64,
 }
+
+const NOTHING_YET: Promise = Promise { operations: 0, durable: 0, kept: 1 };
 
 /// The content follows from the sequence number, so a record in a wrong place is seen.
 fn expected(sequence: u64) -> Record {
@@ -94,30 +91,17 @@ fn broken(dir: &Path, promise: Promise) -> Option<String> {
 
 /// Crashes at every operation from `from` on; gives the first outcome that breaks a promise.
 fn first_broken_promise(recording: &RecordingDisk, from: usize, promises: &[Promise]) -> Option<String> {
-    for point in from..=recording.operations() {
-        let nothing_yet = Promise { operations: 0, durable: 0, kept: 1 };
-        let promise = promises.iter().rfind(|promise| promise.operations <= point).copied().unwrap_or(nothing_yet);
-        for loss in losses(point) {
-            let rebuilt = TempDir::new().unwrap();
-            recording.rebuild(point, loss, &[rebuilt.path()]).unwrap();
-            if let Some(broken) = broken(&rebuilt.path().join("log"), promise) {
-                return Some(format!("{loss:?} at operation {point}: {broken}\n{}", recording.describe(point)));
-            }
-        }
-    }
-    None
-}
-
-fn recorder(dir: &Path) -> (Arc<RecordingDisk>, FaultyDisk) {
-    let recording = Arc::new(RecordingDisk::over(&[dir]).unwrap());
-    let disk = FaultyDisk::over(Arc::<RecordingDisk>::clone(&recording));
-    (recording, disk)
+    let broken = |point, root: &Path| {
+        let promise = promises.iter().rfind(|promise| promise.operations <= point).copied().unwrap_or(NOTHING_YET);
+        broken(&root.join("log"), promise)
+    };
+    recording.first_broken(from, LOSSES, broken).unwrap()
 }
 
 #[test]
 fn a_power_loss_at_any_operation_loses_no_record_whose_append_returned() {
     let dir = TempDir::new().unwrap();
-    let (recording, disk) = recorder(dir.path());
+    let (recording, disk) = RecordingDisk::beneath_faults(dir.path()).unwrap();
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let mut promises = run(&disk, &recording, &dir.path().join("log"), STEPS);
     promises.extend(run(&disk, &recording, &dir.path().join("log"), STEPS));
@@ -131,7 +115,7 @@ fn a_power_loss_while_a_killed_process_is_recovered_loses_nothing() {
     let mut kill_at = 3;
     loop {
         let dir = TempDir::new().unwrap();
-        let (recording, disk) = recorder(dir.path());
+        let (recording, disk) = RecordingDisk::beneath_faults(dir.path()).unwrap();
         disk.fail_at(kill_at, Failure::Killed);
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let mut promises = run(&disk, &recording, &dir.path().join("log"), STEPS);
@@ -151,7 +135,7 @@ fn a_power_loss_while_a_killed_process_is_recovered_loses_nothing() {
 #[test]
 fn without_the_sync_of_a_commit_a_power_loss_loses_records() {
     let dir = TempDir::new().unwrap();
-    let (recording, disk) = recorder(dir.path());
+    let (recording, disk) = RecordingDisk::beneath_faults(dir.path()).unwrap();
     disk.drop_syncs(|kind, _| kind == SyncKind::File);
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let promises = run(&disk, &recording, &dir.path().join("log"), STEPS);
@@ -162,7 +146,7 @@ fn without_the_sync_of_a_commit_a_power_loss_loses_records() {
 #[test]
 fn without_the_sync_of_the_folder_a_power_loss_loses_records() {
     let dir = TempDir::new().unwrap();
-    let (recording, disk) = recorder(dir.path());
+    let (recording, disk) = RecordingDisk::beneath_faults(dir.path()).unwrap();
     let log = dir.path().join("log");
     disk.drop_syncs(move |kind, path| kind == SyncKind::Folder && path == log);
     let disk: Arc<dyn Disk> = Arc::new(disk);

@@ -85,9 +85,8 @@ impl Recorded {
         let root = TempDir::new().unwrap();
         let folder = root.path().join("results");
         std::fs::create_dir(&folder).unwrap();
-        let recording = Arc::new(RecordingDisk::over(&[root.path()]).unwrap());
-        let disk = Arc::new(FaultyDisk::over(Arc::<RecordingDisk>::clone(&recording)));
-        Self { _root: root, folder, recording, disk }
+        let (recording, disk) = RecordingDisk::beneath_faults(root.path()).unwrap();
+        Self { _root: root, folder, recording, disk: Arc::new(disk) }
     }
 
     fn faulty(&self) -> Arc<dyn Disk> {
@@ -111,8 +110,7 @@ impl Recorded {
             let as_seen = rebuilt.path().join("seen");
             self.recording.rebuild(point, Loss::Nothing, &[&as_seen]).unwrap();
             let given = read_all(&as_seen.join("results"));
-            let seeds = (0..4).map(|n| Loss::Random { seed: (point * 4 + n) as u64 });
-            for (number, loss) in [Loss::Unsynced, Loss::Nothing, Loss::Bytes].into_iter().chain(seeds).enumerate() {
+            for (number, loss) in Loss::at(point, 4).enumerate() {
                 let root = rebuilt.path().join(number.to_string());
                 self.recording.rebuild(point, loss, &[&root]).unwrap();
                 if let Err(wrong) = go_on(&root.join("results"), &given, begun, &whole) {

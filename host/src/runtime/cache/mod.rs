@@ -131,7 +131,7 @@ pub(super) fn target(sandbox: &Sandbox) -> String {
 }
 
 /// SHA-256 in lower-case hex.
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -7,8 +7,16 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use super::status_of;
+use crate::compiler::StoreError;
+use crate::config::hosted::HostedError;
+use crate::ingest::{IngestError, ParseError};
+use crate::results::ResultsError;
 use crate::server::data::DataError;
 use crate::server::meta::MetaError;
+use crate::supervisor::SupervisorError;
+
+/// Seconds after which a client may try again whose rows found no room.
+const ROOM_AFTER_S: u32 = 1;
 
 /// A problem. Its status follows from its code.
 #[derive(Debug, Clone)]
@@ -107,15 +115,52 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<MetaError> for Problem {
-    fn from(error: MetaError) -> Self {
-        Self::new(error.code(), error.to_string())
+/// Errors that are told as they are: by their code, in their words.
+macro_rules! told_as_it_is {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Problem {
+            fn from(error: $error) -> Self {
+                Self::new(error.code(), error.to_string())
+            }
+        }
+    )*};
+}
+
+told_as_it_is!(MetaError, DataError, StoreError, HostedError, SupervisorError);
+
+impl From<IngestError> for Problem {
+    fn from(error: IngestError) -> Self {
+        let problem = Self::new(error.code(), error.to_string());
+        match error {
+            IngestError::SequenceGap { expected, .. } | IngestError::SequenceOld { expected, .. } => {
+                problem.with("expected_sequence", expected)
+            }
+            IngestError::Fenced { current, .. } => problem.with("current_epoch", current),
+            IngestError::BacklogFull { .. } | IngestError::KeysFull { .. } | IngestError::ProducersFull { .. } => {
+                problem.retry_after(ROOM_AFTER_S)
+            }
+            _ => problem,
+        }
     }
 }
 
-impl From<DataError> for Problem {
-    fn from(error: DataError) -> Self {
-        Self::new(error.code(), error.to_string())
+impl From<ParseError> for Problem {
+    fn from(error: ParseError) -> Self {
+        let problem = Self::new(error.code(), error.to_string());
+        match error {
+            ParseError::Row { row, row_code, .. } => problem.with("row", row).with("row_code", row_code),
+            _ => problem,
+        }
+    }
+}
+
+impl From<ResultsError> for Problem {
+    fn from(error: ResultsError) -> Self {
+        let problem = Self::new(error.code(), error.to_string());
+        match error {
+            ResultsError::PositionExpired { oldest: Some(oldest), .. } => problem.with("oldest", oldest.to_string()),
+            _ => problem,
+        }
     }
 }
 

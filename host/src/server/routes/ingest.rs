@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::queries::At;
-use crate::ingest::{BodyFormat, BodyLimits, Dedup, IngestError, ParseError, parse};
+use crate::ingest::{BodyFormat, BodyLimits, Dedup, parse};
 use crate::server::App;
 use crate::server::http::{Answer, Content, Problem};
 use crate::server::meta::tenants::Tenant;
@@ -24,9 +24,6 @@ pub struct Taken {
     repeated: bool,
 }
 
-/// Seconds after which a client may try again whose rows found no room.
-const RETRY_AFTER_S: u32 = 1;
-
 pub(super) async fn rows(
     State(app): State<Arc<App>>,
     tenant: Tenant,
@@ -40,8 +37,8 @@ pub(super) async fn rows(
     let body = content.all().await?;
     let taken = app
         .blocking(move |_| {
-            let rows = parse(format, &body, &query.schema, &BodyLimits::default()).map_err(unfit)?;
-            let accepted = query.ingest.append(rows, dedup).map_err(refused)?;
+            let rows = parse(format, &body, &query.schema, &BodyLimits::default())?;
+            let accepted = query.ingest.append(rows, dedup)?;
             query.rows()?;
             Ok(accepted)
         })
@@ -82,27 +79,5 @@ fn dedup(headers: &HeaderMap) -> Result<Dedup, Problem> {
             sequence: number(text("tidemill-sequence")?, "Tidemill-Sequence")?,
         }),
         (Some(_), Some(_)) => Err(bad("give either Tidemill-Producer or Idempotency-Key, not both")),
-    }
-}
-
-fn unfit(error: ParseError) -> Problem {
-    let problem = Problem::new(error.code(), error.to_string());
-    match error {
-        ParseError::Row { row, row_code, .. } => problem.with("row", row).with("row_code", row_code),
-        _ => problem,
-    }
-}
-
-fn refused(error: IngestError) -> Problem {
-    let problem = Problem::new(error.code(), error.to_string());
-    match error {
-        IngestError::SequenceGap { expected, .. } | IngestError::SequenceOld { expected, .. } => {
-            problem.with("expected_sequence", expected)
-        }
-        IngestError::Fenced { current, .. } => problem.with("current_epoch", current),
-        IngestError::BacklogFull { .. } | IngestError::KeysFull { .. } | IngestError::ProducersFull { .. } => {
-            problem.retry_after(RETRY_AFTER_S)
-        }
-        _ => problem,
     }
 }

@@ -121,12 +121,15 @@ pub(super) async fn list(State(app): State<Arc<App>>, tenant: Tenant, paging: Pa
     let read = move |view: &_| Ok(store::page(view, &tenant.id, paging.after.as_deref(), paging.limit)?);
     let page = app.read(read).await?;
     let last = page.records.last().map(|(_, query)| query.name.to_string());
-    let views = page.records.into_iter().filter_map(|(_, query)| {
-        // One that is being deleted is no more.
-        let open = app.hosting.get(&query.id).ok()?;
-        Some(QueryView::of(query, &open))
-    });
-    Answer::ok(&List::page(views.collect(), page.more, last.as_deref()))
+    app.blocking(move |app| {
+        let views = page.records.into_iter().filter_map(|(_, query)| {
+            // One that is being deleted is no more.
+            let open = app.hosting.get(&query.id).ok()?;
+            Some(QueryView::of(query, &open))
+        });
+        Answer::ok(&List::page(views.collect(), page.more, last.as_deref()))
+    })
+    .await
 }
 
 pub(super) async fn create(
@@ -135,9 +138,8 @@ pub(super) async fn create(
     tenant: Tenant,
     input: Input<Value>,
 ) -> Result<Answer, Problem> {
-    let parsed = HostedQuery::parse(input.value.to_string().as_bytes());
-    let parsed = parsed.and_then(|query| Ceilings::default().check(&query).map(|()| query));
-    let settings = parsed.map_err(|error| Problem::new(error.code(), error.to_string()))?;
+    let settings = HostedQuery::parse(input.value.to_string().as_bytes())?;
+    Ceilings::default().check(&settings)?;
     let name: Name =
         settings.name.parse().map_err(|error: NotAName| Problem::new("SETTING_INVALID", error.to_string()))?;
     let now_ms = app.now_ms();
@@ -169,7 +171,7 @@ pub(super) async fn create(
     let hosted = query.clone();
     app.blocking(move |app| app.hosting.host(&app.meta, &tenant.id, &hosted)).await?;
     let open = app.hosting.get(&query.id)?;
-    Ok(Answer { body: Answer::ok(&QueryView::of(query, &open))?.body, ..answer })
+    Ok(Answer { body: shown(&app, query, open).await?.body, ..answer })
 }
 
 /// The version that a reference names now.
@@ -200,7 +202,12 @@ fn resolve(writing: &Writing, tenant: &Tenant, reference: &ProcessorReference) -
 
 pub(super) async fn get(State(app): State<Arc<App>>, tenant: Tenant, at: At) -> Result<Answer, Problem> {
     let (query, open) = at.open(&app, &tenant).await?;
-    Answer::ok(&QueryView::of(query, &open))
+    shown(&app, query, open).await
+}
+
+/// A query as it is answered. Blocks while its log of rows is synced.
+async fn shown(app: &Arc<App>, query: Query, open: Arc<OpenQuery>) -> Result<Answer, Problem> {
+    app.blocking(move |_| Answer::ok(&QueryView::of(query, &open))).await
 }
 
 pub(super) async fn delete(State(app): State<Arc<App>>, tenant: Tenant, at: At) -> Result<Answer, Problem> {
@@ -245,7 +252,7 @@ async fn want(app: &Arc<App>, tenant: &Tenant, at: At, desired: Desired) -> Resu
     open.want(desired)?;
     // What is answered shows that it was heard, unless nothing changes by it.
     drop(timeout(HEARD, news.changed()).await);
-    Answer::ok(&QueryView::of(query, &open))
+    shown(app, query, open).await
 }
 
 /// What the last batches of a query did, the newest last.

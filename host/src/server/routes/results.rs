@@ -18,7 +18,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use utoipa::ToSchema;
 
 use super::queries::At;
-use crate::results::{Entry, Page, PageLimits, Position, ResultsError, Rollback, RolledBackRows, Trimmed};
+use crate::results::{Entry, Page, PageLimits, Position, Rollback, RolledBackRows, Trimmed};
 use crate::server::App;
 use crate::server::auth::Caller;
 use crate::server::hosting::OpenQuery;
@@ -70,7 +70,7 @@ pub(super) async fn get(
 ) -> Result<Response, Problem> {
     let (_, query) = at.open(&app, &tenant).await?;
     let last_event = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().to_owned());
-    let after = last_event.or(wanted.after).map(|text| text.parse()).transpose().map_err(|error| problem(&error))?;
+    let after = last_event.or(wanted.after).map(|text| text.parse()).transpose()?;
     let streams = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if streams.is_some_and(|accept| accept.contains("text/event-stream")) {
         return stream(app, caller, query, after).await;
@@ -89,8 +89,7 @@ async fn read(
     limits: PageLimits,
 ) -> Result<Page, Problem> {
     let query = Arc::clone(query);
-    app.blocking(move |_| query.results(|results| results.read_after(after, limits)).map_err(|error| problem(&error)))
-        .await
+    app.blocking(move |_| Ok(query.results(|results| results.read_after(after, limits))?)).await
 }
 
 /// Rows stand in it as they were written, so no number loses a digit on the way.
@@ -219,18 +218,10 @@ pub(super) async fn trim(
     let through = input.value.through;
     let Trimmed { entries, bytes, .. } = app
         .blocking(move |_| {
-            let trimmed = query.results(|results| results.trim(through)).map_err(|error| problem(&error))?;
+            let trimmed = query.results(|results| results.trim(through))?;
             query.make_room()?;
             Ok(trimmed)
         })
         .await?;
     Answer::ok(&TrimmedView { entries, bytes })
-}
-
-fn problem(error: &ResultsError) -> Problem {
-    let problem = Problem::new(error.code(), error.to_string());
-    match error {
-        ResultsError::PositionExpired { oldest: Some(oldest), .. } => problem.with("oldest", oldest.to_string()),
-        _ => problem,
-    }
 }
